@@ -1,6 +1,6 @@
 //! Runs cargo once: a crate and its dependencies become one PTX module by fat LTO.
 
-use crate::ptx::with_limited_registers;
+use crate::ptx::{with_limited_registers, with_one_base};
 use crate::toolchain::Toolchain;
 use crate::{Arch, BuildError, pins};
 use std::fs;
@@ -81,7 +81,7 @@ impl Compile<'_> {
         }
         let path = assembly(&built.join("deps"), &self.package.replace('-', "_"))?;
         let ptx = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
-        let ptx = with_limited_registers(&ptx);
+        let ptx = with_one_base(&with_limited_registers(&ptx));
         let list = built.join(path.file_name().unwrap_or_default()).with_extension("d");
         let list = fs::read_to_string(&list).map_err(BuildError::io(&list))?;
         Ok(Compiled { ptx, warnings: said, sources: sources(&list) })

@@ -11,20 +11,65 @@ const MARK: [&str; 2] = ["// ring: registers for ", " threads"];
 /// and the kernel then cannot be launched by default.
 #[must_use]
 pub fn with_limited_registers(ptx: &str) -> String {
-    let (mut limited, mut rest) = (String::with_capacity(ptx.len() + 1024), ptx);
+    with_entries(ptx, |head, body| {
+        let most = registers(marked_threads(body)?);
+        Some(format!("{head}\n.maxnreg {most}\n{{\n{body}"))
+    })
+}
+
+/// The block-shared memory of a ring kernel, as rustc names it in PTX.
+const SHARED: &str = "gpu_launch_sized_workgroup_mem";
+
+/// The register in which a kernel then has where that memory begins.
+const AT: &str = "%ring_at";
+
+/// The same PTX, where each kernel works out once where its block-shared memory begins, and keeps it in a register. `ptxas` would do so at
+/// each access that it does not see to be near another one: for compute capability 9.0 that is a read of the special register
+/// `%cluster_ctarank`, which takes some 60 cycles. What a shuffle gives it does not work out again.
+#[must_use]
+pub fn with_one_base(ptx: &str) -> String {
+    with_entries(ptx, |head, body| {
+        let begin =
+            body.lines().take_while(|line| is_declaration(line)).map(|line| line.len() + 1).sum();
+        let (declared, code) = body.split_at_checked(begin)?;
+        if !code.contains(SHARED) {
+            return None;
+        }
+        let code = code.replace(&format!("[{SHARED}"), &format!("[{AT}"));
+        let to = format!(", {SHARED};");
+        let lines = code.lines().map(|line| match line.strip_suffix(&to) {
+            Some(moved) if moved.trim_start().starts_with("mov.b64 ") => {
+                format!("{}, {AT};\n", moved.replacen("mov.b64", "cvt.u64.u32", 1))
+            }
+            _ => format!("{line}\n"),
+        });
+        let code: String = lines.collect();
+        let base = format!(
+            "\t.reg .b32 {AT};\n\tmov.b32 \t{AT}, {SHARED};\n\tshfl.sync.idx.b32 \t{AT}, {AT}, 0, 31, -1;\n"
+        );
+        Some(format!("{head}\n{{\n{declared}{base}{}", code.trim_end_matches('\n')))
+    })
+}
+
+/// Whether a line of a function's body declares something, or says nothing.
+fn is_declaration(line: &str) -> bool {
+    let line = line.trim_start();
+    line.is_empty() || line.starts_with('.') || line.starts_with("//")
+}
+
+/// The same PTX, where `change` may give another text of an entry point, of what is before the brace that begins its body, and of the body.
+fn with_entries(ptx: &str, change: impl Fn(&str, &str) -> Option<String>) -> String {
+    let (mut changed, mut rest) = (String::with_capacity(ptx.len() + 1024), ptx);
     while let Some(at) = rest.find("\n.visible .entry ") {
         let (before, entry) = rest.split_at(at + 1);
-        limited.push_str(before);
+        changed.push_str(before);
         let end = entry.find("\n}\n").unwrap_or(entry.len());
         let (entry, behind) = entry.split_at(end);
-        let limit = entry.split_once("\n{\n").and_then(|(head, body)| {
-            let most = registers(marked_threads(body)?);
-            Some(format!("{head}\n.maxnreg {most}\n{{\n{body}"))
-        });
-        limited.push_str(limit.as_deref().unwrap_or(entry));
+        let other = entry.split_once("\n{\n").and_then(|(head, body)| change(head, body));
+        changed.push_str(other.as_deref().unwrap_or(entry));
         rest = behind;
     }
-    limited + rest
+    changed + rest
 }
 
 /// How many threads the mark in a kernel's body names, if there is one.
@@ -106,6 +151,28 @@ mod tests {
 .visible .entry one(
 )
 ";
+
+    #[test]
+    fn block_shared_memory_is_reached_from_one_register() {
+        let head = "\n.extern .shared .align 16 .b8 gpu_launch_sized_workgroup_mem[];\n";
+        let entry = |code: &str| {
+            format!(
+                "{head}.visible .entry a(\n\t.param .u64 p\n)\n{{\n\t.reg .b64 \t%rd<3>;\n\n// %bb.0:\n{code}\tret;\n}}\n"
+            )
+        };
+        let before = "\tld.shared.b64 \t%rd1, [gpu_launch_sized_workgroup_mem+8];\n\tmov.b64 \t%rd2, gpu_launch_sized_workgroup_mem;\n\
+                      \tst.shared.b64 \t[gpu_launch_sized_workgroup_mem], %rd2;\n";
+        let behind = "\t.reg .b32 %ring_at;\n\tmov.b32 \t%ring_at, gpu_launch_sized_workgroup_mem;\n\
+                      \tshfl.sync.idx.b32 \t%ring_at, %ring_at, 0, 31, -1;\n\
+                      \tld.shared.b64 \t%rd1, [%ring_at+8];\n\tcvt.u64.u32 \t%rd2, %ring_at;\n\
+                      \tst.shared.b64 \t[%ring_at], %rd2;\n";
+        assert_eq!(with_one_base(&entry(before)), entry(behind));
+        // Nothing where it has none, and nothing outside of entry points.
+        let other = entry("\tmov.b64 \t%rd1, other;\n");
+        assert_eq!(with_one_base(&other), other);
+        let function = format!("\n.func f()\n{{\n{before}\tret;\n}}\n");
+        assert_eq!(with_one_base(&function), function);
+    }
 
     #[test]
     fn kernels_with_the_mark_have_limited_registers() {

@@ -284,7 +284,16 @@ impl Values {
         };
         Some(match instruction.name() {
             "mov" | "cvta" => get(1)?,
-            "cvt" => narrow(get(1)?),
+            // Where block-shared memory begins fits a word.
+            "cvt" => match get(1)? {
+                value if value.base == Base::Block && instruction.has("u64") => value,
+                value => narrow(value),
+            },
+            // All threads of a block have the same.
+            "shfl" => match get(1)? {
+                value if value.base == Base::Block => value,
+                _ => Value::ANY,
+            },
             "add" => narrow(get(1)?.plus(get(2)?)),
             "sub" => match (get(1)?, get(2)?) {
                 (a, b) if b.base == Base::Number => narrow(a.plus(b.times(-1))),
