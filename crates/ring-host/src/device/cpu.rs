@@ -15,6 +15,7 @@ use crate::error::{DriverError, OpenError};
 use crate::sync::{lock, unpoisoned};
 use ring_device::{BlockMemory, Hooks};
 use ring_shared::atomics::Atom;
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -371,11 +372,23 @@ fn pause(looks: u32) -> Pause {
     }
 }
 
+/// A yield that takes so long let another thread run.
+const ANOTHER_RAN: Duration = Duration::from_nanos(900);
+
+thread_local! {
+    /// Another thread ran while this one yielded last: it wants the same core, and gets it at once.
+    static IS_CROWDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Lets others run between two looks of a channel.
 fn rest(looks: u32) {
     match pause(looks) {
-        Pause::Spin => std::hint::spin_loop(),
-        Pause::Yield => std::thread::yield_now(),
+        Pause::Spin if !IS_CROWDED.get() => std::hint::spin_loop(),
+        Pause::Spin | Pause::Yield => {
+            let begun = Instant::now();
+            std::thread::yield_now();
+            IS_CROWDED.set(begun.elapsed() >= ANOTHER_RAN);
+        }
         Pause::Sleep(time) => std::thread::sleep(time),
     }
 }
