@@ -12,12 +12,13 @@ use fs_err as fs;
 use crate::{Result, Workspace, pins, shell, workspace};
 
 /// The chapters in their order: names, and files from the root of the repository on.
-const CHAPTERS: [(&str, &str); 14] = [
+const CHAPTERS: [(&str, &str); 15] = [
     ("ring", "README.md"),
     ("Architecture", "docs/architecture.md"),
     ("Building kernels", "docs/building-kernels.md"),
     ("Kernels that talk", "docs/kernels-that-talk.md"),
     ("From a model to a resident kernel", "docs/inference.md"),
+    ("Services", "docs/services.md"),
     ("Platforms", "docs/platforms.md"),
     ("Performance", "docs/performance.md"),
     ("Reliability", "docs/reliability.md"),

@@ -1,0 +1,137 @@
+//! Clients that are refused, and what they are told.
+
+#[cfg(all(feature = "iceoryx2", target_os = "linux"))]
+mod shared_memory {
+    use crate::kernel::{Counting, LONG, Request, is_late, launch, serve};
+    use ring_host::kernels::Echo;
+    use ring_net::error::{ConnectError, ServiceError, TrySendError};
+    use ring_net::shared_memory::{Config, connect, listen};
+    use ring_net::{ClientConfig, Refusal, RemoteChannel, Server, ServerConfig};
+    use std::time::Duration;
+
+    fn open<K: ring_host::Kernel>(
+        name: &str,
+        wait: Duration,
+    ) -> Result<RemoteChannel<K>, ConnectError> {
+        RemoteChannel::open(
+            connect(name, &Config::default()).unwrap(),
+            ClientConfig::default(),
+            wait,
+        )
+    }
+
+    #[test]
+    fn a_service_that_nobody_serves_is_told_within_the_deadline() {
+        let name = format!("nobody-{}", std::process::id());
+        let error = open::<Counting>(&name, Duration::from_millis(50)).err().unwrap();
+        assert!(
+            matches!(&error, ConnectError::NoServer { service, .. } if *service == name),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn another_kernel_is_refused_and_both_are_named() {
+        let name = format!("other-{}", std::process::id());
+        let (_runtime, mut kernel) = launch();
+        let mut server = serve(&mut kernel, listen(&name, &Config::default()).unwrap());
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| open::<Echo>(&name, LONG).err().unwrap());
+            server.run(|| client.is_finished()).unwrap();
+            let said = client.join().unwrap().to_string();
+            for part in ["kernel counting", "kernel echo", "of 24 bytes", "of 64 bytes", &name] {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        });
+        assert_eq!(server.counts().refused, 1);
+    }
+
+    #[test]
+    fn more_clients_than_a_server_takes_are_refused_and_the_others_go_on() {
+        let name = format!("many-{}", std::process::id());
+        let (_runtime, mut kernel) = launch();
+        let listener = listen(&name, &Config::default()).unwrap();
+        let config = ServerConfig::default().clients(2).window(4);
+        let mut server = Server::new(kernel.take_channel(0).unwrap(), listener, config);
+        std::thread::scope(|scope| {
+            let clients = scope.spawn(|| {
+                let mut first = open::<Counting>(&name, LONG).unwrap();
+                let second = open::<Counting>(&name, LONG).unwrap();
+                match open::<Counting>(&name, LONG).err().unwrap() {
+                    ConnectError::Service(ServiceError::Refused { refusal, .. }) => {
+                        assert_eq!(refusal, Refusal::TooManyClients);
+                    }
+                    other => panic!("{other}"),
+                }
+                drop(second);
+                let mut third = open::<Counting>(&name, LONG).unwrap();
+                for channel in [&mut first, &mut third] {
+                    channel.send(Request { client: 1, number: 7 }, LONG).unwrap();
+                    assert_eq!(channel.recv(LONG).unwrap().number, 7);
+                }
+                // No more under way than the server allows.
+                assert_eq!(first.capacity(), 4);
+                let requests = [Request { client: 2, number: 1 }; 9];
+                assert_eq!(first.try_send_batch(&requests).unwrap(), 4);
+                let full = first.try_send(requests[0]);
+                assert!(matches!(full, Err(TrySendError::Full(request)) if request == requests[0]));
+                for _ in 0..4 {
+                    first.recv(LONG).unwrap();
+                }
+                let late = first.recv(Duration::from_millis(1)).unwrap_err();
+                assert!(is_late(&late), "{late}");
+            });
+            server.run(|| clients.is_finished()).unwrap();
+            clients.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn requests_wait_while_a_kernel_is_not_active_and_a_finished_server_gives_its_channel_back() {
+        let name = format!("waits-{}", std::process::id());
+        let (_runtime, mut kernel) = launch();
+        kernel.deactivate(LONG).unwrap();
+        let mut server = serve(&mut kernel, listen(&name, &Config::default()).unwrap());
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let mut channel = open::<Counting>(&name, LONG).unwrap();
+                channel.send(Request { client: 3, number: 0 }, LONG).unwrap();
+                assert!(is_late(&channel.recv(Duration::from_millis(20)).unwrap_err()));
+                channel
+            });
+            server.run(|| client.is_finished()).unwrap();
+            let mut channel = client.join().unwrap();
+            while server.poll().unwrap() {}
+            kernel.activate(LONG).unwrap();
+            server.finish(LONG).unwrap();
+            assert_eq!(channel.recv(LONG).unwrap().handled, 1);
+            // Nobody takes what comes now; it is not unknown, as the server has told that it ends.
+            channel.send(Request { client: 3, number: 1 }, LONG).unwrap();
+            let late = channel.recv(Duration::from_millis(20)).unwrap_err().to_string();
+            assert!(late.contains("it was asked to"), "{late}");
+            let (_runtime, mut kernel) = launch();
+            let mut server = serve(&mut kernel, listen(&name, &Config::default()).unwrap());
+            let client = scope.spawn(move || channel.recv(LONG).unwrap());
+            server.run(|| client.is_finished()).unwrap();
+            assert_eq!(client.join().unwrap().number, 1);
+        });
+    }
+
+    #[test]
+    fn clients_of_a_terminated_kernel_are_told() {
+        let name = format!("ends-{}", std::process::id());
+        let (_runtime, mut kernel) = launch();
+        let mut server = serve(&mut kernel, listen(&name, &Config::default()).unwrap());
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| open::<Counting>(&name, LONG).unwrap());
+            server.run(|| client.is_finished()).unwrap();
+            let mut channel = client.join().unwrap();
+            kernel.terminate(LONG).unwrap();
+            let error = server.run(|| false).unwrap_err().to_string();
+            assert!(error.contains("terminated"), "{error}");
+            drop(server);
+            let late = channel.recv(Duration::from_millis(20)).unwrap_err().to_string();
+            assert!(late.contains("was terminated while it was served"), "{late}");
+        });
+    }
+}
