@@ -77,6 +77,32 @@ pub enum Failure {
         /// How many.
         wrong: usize,
     },
+    /// A kernel is not served, or no more.
+    #[error("cannot serve {service}: {why}")]
+    Serve {
+        /// The service.
+        service: String,
+        /// Why.
+        why: String,
+    },
+    /// A service was not called, or no more.
+    #[error("cannot call {service}: {why}")]
+    Call {
+        /// The service.
+        service: String,
+        /// Why.
+        why: String,
+    },
+    /// Answers were wrong, or are unknown.
+    #[error("{wrong} of {} wrong, {unknown} unknown", text::plural(*of, "answer"))]
+    Answers {
+        /// Answers that were wrong.
+        wrong: u64,
+        /// Requests of which nobody knows whether they were handled.
+        unknown: u64,
+        /// All.
+        of: u64,
+    },
     /// Kernels were not compiled.
     #[error("cannot compile to PTX: {0}")]
     Build(BuildError),
@@ -186,6 +212,13 @@ impl Failure {
             Failure::Interrupted => "The report says what was done until then.",
             Failure::Bench { .. } => {
                 "The report says which, and why. Does `ring validate` pass on this device?"
+            }
+            Failure::Serve { .. } => "`ring call` with the same --name finds who serves it now.",
+            Failure::Call { .. } => {
+                "`ring serve` with the same --name serves it; --connect needs the endpoint of its --listen."
+            }
+            Failure::Answers { .. } => {
+                "Unknown ones were with a server that has ended; does `ring validate` pass where it runs?"
             }
             Failure::Build(_) => {
                 "On CPU threads the same kernels run without PTX and without a nightly."

@@ -1,7 +1,8 @@
 //! The command `ring`: `ring validate` checks that ring kernels answer on this machine, `ring doctor`
 //! says what the machine has, how kernels will run on it, and what is missing, `ring bench` measures how
 //! fast they are, `ring new` writes a project with a kernel of one's own, `ring init` adds one to a package,
-//! `ring build` compiles such kernels to PTX, and `ring top` shows live what the kernels of a program do.
+//! `ring build` compiles such kernels to PTX, `ring top` shows live what the kernels of a program do, `ring serve` serves a kernel to other
+//! processes and hosts, and `ring call` calls it.
 //!
 //! `validate` opens a device (a GPU if there is one, else CPU threads), adds vectors on it and checks
 //! every element, times round trips, and then checks that of a million messages none is lost,
@@ -10,7 +11,8 @@
 //! Ctrl-C ended `validate` or `bench` before they were done, which then report what they had done.
 //!
 //! The folders: [`args`] is the command line, `validate` the checks, one a file, `doctor` what is found
-//! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with, `top` the screen that shows metrics;
+//! out and said of it, `bench` the measurements, [`new`] and `build` what one's own kernels begin with, `top` the screen that shows metrics,
+//! `serve` and `call` the two ends of a service, and `services` how they find each other;
 //! `host` opens devices, with the `kernels` that were asked for; `interrupt` is Ctrl-C; `times`, `table`, `reasons`,
 //! [`text`] and `progress` are what they print with.
 //!
@@ -19,6 +21,7 @@
 pub mod args;
 mod bench;
 mod build;
+mod call;
 mod doctor;
 mod failure;
 mod host;
@@ -28,6 +31,8 @@ mod kernels;
 pub mod new;
 mod progress;
 mod reasons;
+mod serve;
+mod services;
 mod table;
 pub mod text;
 mod times;
@@ -56,5 +61,7 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Failure> {
         Command::Init(options) => new::init::run(options, out),
         Command::Build(options) => build::run(options, out),
         Command::Top(options) => top::run(options, out),
+        Command::Serve(options) => serve::run(options, out),
+        Command::Call(options) => call::run(options, out),
     }
 }

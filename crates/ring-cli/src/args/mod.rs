@@ -2,20 +2,24 @@
 
 mod bench;
 mod build;
+mod call;
 mod doctor;
 mod emulation;
 mod init;
 mod new;
+mod serve;
 mod top;
 mod validate;
 mod values;
 
 pub use bench::Bench;
 pub use build::Build;
+pub use call::Call;
 pub use doctor::Doctor;
 pub use emulation::{Emulate, Emulation};
 pub use init::Init;
 pub use new::New;
+pub use serve::{Serve, Served};
 pub use top::{Page, Top};
 pub use validate::Validate;
 pub use values::DeviceList;
@@ -48,6 +52,10 @@ pub enum Command {
     Build(Build),
     /// Show live what the kernels of a program do, from its metrics
     Top(Top),
+    /// Serve a kernel to other processes and hosts, until Ctrl-C
+    Serve(Serve),
+    /// Call a kernel that is served, check its answers, time them
+    Call(Call),
 }
 
 impl Command {
@@ -82,7 +90,18 @@ mod tests {
 
     #[test]
     fn help_fits_the_page() {
-        for task in ["", " validate", " doctor", " bench", " new", " init", " build", " top"] {
+        for task in [
+            "",
+            " validate",
+            " doctor",
+            " bench",
+            " new",
+            " init",
+            " build",
+            " top",
+            " serve",
+            " call",
+        ] {
             let line = format!("ring{task} --help");
             let help = Arguments::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
@@ -102,6 +121,8 @@ mod tests {
             ("ring init --device cpu", ErrorKind::UnknownArgument),
             ("ring build --device cpu", ErrorKind::UnknownArgument),
             ("ring top --device cpu", ErrorKind::UnknownArgument),
+            ("ring serve --count 1", ErrorKind::UnknownArgument),
+            ("ring call --listen x", ErrorKind::UnknownArgument),
             ("ring top program", ErrorKind::UnknownArgument),
             ("ring frobnicate", ErrorKind::InvalidSubcommand),
             ("ring", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
