@@ -1,4 +1,4 @@
-//! Fails when the events that `ring-host` logs and the tables of them in docs/operations.md are not the same.
+//! Fails when the events that `ring-host` and `ring-net` log and the tables of them in docs/operations.md are not the same.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,9 @@ type Event = (String, String, Vec<String>);
 fn the_log_is_as_its_tables_say() {
     let root = Workspace::locate().unwrap().root().to_owned();
     let mut logged = BTreeSet::new();
-    read(&root.join("crates/ring-host/src"), &mut logged);
+    for package in ["ring-host", "ring-net"] {
+        read(&root.join("crates").join(package).join("src"), &mut logged);
+    }
     let document = fs::read_to_string(root.join("docs/operations.md")).unwrap();
     let rows = rows(&document);
     let listed: BTreeSet<_> = rows.iter().cloned().collect();

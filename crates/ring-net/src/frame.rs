@@ -16,6 +16,9 @@ pub const HEADER_BYTES: usize = size_of::<Header>();
 /// and no frame that was long on its way belongs to another one.
 pub type SessionId = u128;
 
+/// Most bytes of why a server ends.
+pub const MAX_REASON_BYTES: usize = 256;
+
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -121,7 +121,7 @@ fn end<const N: usize>(text: &str) -> [u8; N] {
 }
 
 /// Up to the first zero; what is no text or would disturb a terminal is shown as a question mark.
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     let printable = |c: char| if c.is_control() { '?' } else { c };
     String::from_utf8_lossy(bytes).chars().map(printable).collect()

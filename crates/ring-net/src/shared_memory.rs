@@ -179,7 +179,7 @@ pub enum ConnectError {
         clients: usize,
     },
     /// Another client of this name has the same id.
-    #[error("service {name:?} has a client {client} already: draw another id")]
+    #[error("service {name:?} has a client {client:?} already: draw another id")]
     ClientExists {
         /// The service's name.
         name: String,
@@ -770,7 +770,7 @@ fn reach(
     config: &Config,
 ) -> Option<FramePublisher> {
     let gone =
-        |error: &dyn fmt::Display| tracing::debug!(%client, %error, "a client is not reached");
+        |error: &dyn fmt::Display| tracing::debug!(?client, %error, "a client is not reached");
     let service = match answers(node, name, client).ok()?.open() {
         Ok(service) => service,
         Err(error) => {
@@ -801,7 +801,7 @@ impl Listener for SharedListener {
         };
         send(publisher.get(), len, fill).or_else(|error| {
             // It concerns this client only, and the next frame to it is tried anew.
-            tracing::warn!(client = %to, %error, "a client is not reached any more");
+            tracing::warn!(client = ?to, %error, "a client is not reached any more");
             publisher.remove();
             Ok(false)
         })

@@ -1,7 +1,9 @@
 //! A client's half of a session.
 
-use crate::frame::{Description, Frame, HEADER_BYTES, Kind, Limits, SessionId, value};
-use crate::refusal::Refusal;
+use crate::frame::{
+    Description, Frame, HEADER_BYTES, Kind, Limits, MAX_REASON_BYTES, SessionId, value,
+};
+use crate::refusal::{Refusal, text};
 use crate::slots::Slots;
 use crate::transport::{ClientId, Connection, EngineError};
 use std::collections::VecDeque;
@@ -299,7 +301,7 @@ impl ClientSession {
                     Kind::Stranger => self.lost(self.sent),
                     Kind::Ended => {
                         self.accept(frame.received);
-                        self.ended = Some(String::from_utf8_lossy(behind).into_owned());
+                        self.ended = Some(text(&behind[..behind.len().min(MAX_REASON_BYTES)]));
                         self.lost(frame.received.clamp(self.received, self.sent));
                     }
                     _ => {}

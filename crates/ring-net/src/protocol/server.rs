@@ -1,6 +1,8 @@
 //! A server's half of all sessions.
 
-use crate::frame::{Description, Frame, HEADER_BYTES, Kind, Limits, SessionId, value};
+use crate::frame::{
+    Description, Frame, HEADER_BYTES, Kind, Limits, MAX_REASON_BYTES, SessionId, value,
+};
 use crate::refusal::Refusal;
 use crate::slots::Slots;
 use crate::transport::{ClientId, EngineError, Listener};
@@ -415,7 +417,7 @@ impl Sessions {
         listener: &mut dyn Listener,
     ) -> Result<(), EngineError> {
         self.transmit(now, listener)?;
-        let why = &why.as_bytes()[..why.len().min(256)];
+        let why = &why.as_bytes()[..why.len().min(MAX_REASON_BYTES)];
         for session in self.sessions.drain(..).flatten() {
             let ended = Frame {
                 first: session.answered,

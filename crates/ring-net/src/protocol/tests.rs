@@ -411,11 +411,14 @@ fn a_server_that_ends_says_what_it_has_not_taken() {
         caller.session.transmit(&mut caller.end, world.now).unwrap();
     }
     world.engine.ways.borrow_mut().up.clear();
-    world.server.end("it is tired", world.now, &mut world.end).unwrap();
+    let long = "and more ".repeat(1000);
+    world.server.end(&format!("it is \x1b[31mtired {long}"), world.now, &mut world.end).unwrap();
     let caller = &mut world.callers[0];
     let (session, now) = (&mut caller.session, world.now);
     while Connection::receive(&mut caller.end, &mut |bytes| session.receive(bytes, now)).unwrap() {}
-    assert_eq!((session.phase(), session.heard().1), (&Phase::Opening, Some("it is tired")));
+    let why = session.heard().1.unwrap();
+    assert!(why.starts_with("it is ?[31mtired and more") && why.len() == 256, "{why}");
+    assert_eq!(*session.phase(), Phase::Opening);
     world.kill();
     world.finish(101);
     world.check(101);
