@@ -72,7 +72,7 @@ impl<K: Kernel> AsyncChannel<K> {
     /// The task is to be woken soon.
     fn wait<T>(&mut self, context: &Context<'_>) -> Poll<T> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        match since.elapsed() < self.channel.looks_for() {
+        match since.elapsed() < self.channel.idle().looks_for() {
             true => context.waker().wake_by_ref(),
             false => wake_later(context.waker().clone()),
         }

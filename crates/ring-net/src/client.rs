@@ -7,7 +7,9 @@ use crate::error::{
 use crate::frame::Description;
 use crate::idle::Idle;
 use crate::protocol::client::{ClientSession, Next, Phase};
+use crate::split::{self, RemoteReceiver, RemoteSender};
 use crate::transport::{Connection, EngineError};
+use crate::waits;
 use ring_host::{Deadline, Kernel};
 use std::fmt;
 use std::marker::PhantomData;
@@ -126,29 +128,7 @@ impl<K: Kernel> RemoteChannel<K> {
         request: K::Request,
         deadline: impl Into<Deadline>,
     ) -> Result<(), SendTimeoutError<K::Request>> {
-        let deadline = deadline.into();
-        self.idle.found();
-        let mut request = request;
-        loop {
-            request = match self.try_send(request) {
-                Ok(()) => return Ok(()),
-                Err(TrySendError::Service { message, error }) => {
-                    return Err(SendTimeoutError::Service { message, error });
-                }
-                Err(TrySendError::Full(request)) => request,
-            };
-            if deadline.passed() {
-                let (service, waited) = (self.service.clone(), deadline.waited());
-                let standing = self.standing();
-                return Err(SendTimeoutError::Timeout {
-                    message: request,
-                    service,
-                    waited,
-                    standing,
-                });
-            }
-            self.idle.pause();
-        }
+        waits::send(self, request, deadline.into())
     }
 
     /// Sends as many of the requests as there is room for, in order; how many that is. They go by as few frames as hold them.
@@ -189,21 +169,7 @@ impl<K: Kernel> RemoteChannel<K> {
     /// # Errors
     /// As for [`try_recv`](Self::try_recv), when it is not there before the deadline. It is not lost, and comes another time.
     pub fn recv(&mut self, deadline: impl Into<Deadline>) -> Result<K::Response, RecvTimeoutError> {
-        let deadline = deadline.into();
-        self.idle.found();
-        loop {
-            match self.try_recv() {
-                Ok(answer) => return Ok(answer),
-                Err(TryRecvError::Unknown(unknown)) => return Err(unknown.into()),
-                Err(TryRecvError::Service(error)) => return Err(error.into()),
-                Err(TryRecvError::Empty) if deadline.passed() => {
-                    let (service, waited) = (self.service.clone(), deadline.waited());
-                    let standing = self.standing();
-                    return Err(RecvTimeoutError::Timeout { service, waited, standing });
-                }
-                Err(TryRecvError::Empty) => self.idle.pause(),
-            }
-        }
+        waits::recv(self, deadline.into())
     }
 
     /// As many answers as are there and fit, in order; how many that is, 0 if none is there. It ends in front of a request that will have none, which is
@@ -228,6 +194,16 @@ impl<K: Kernel> RemoteChannel<K> {
             received += 1;
         }
         Ok(received)
+    }
+
+    /// The channel in two halves, for two threads: each looks at what has come, and one waits while the other does.
+    pub fn into_split(self) -> (RemoteSender<K>, RemoteReceiver<K>) {
+        split::halves(self)
+    }
+
+    /// The service that is called.
+    pub fn service(&self) -> &str {
+        &self.service
     }
 
     /// How many requests may be under way at a time: as many as this client has room for and the server allows.
@@ -268,10 +244,9 @@ impl<K: Kernel> RemoteChannel<K> {
         self.over().map_or(Ok(self.session.is_sent()), Err)
     }
 
-    /// How long a wait looks without pause.
-    #[cfg(feature = "async")]
-    pub(crate) fn looks_for(&self) -> Duration {
-        self.idle.looks_for()
+    /// How its waits pass the time.
+    pub(crate) fn idle(&mut self) -> &mut Idle {
+        &mut self.idle
     }
 
     fn take(&mut self) -> Result<K::Response, TryRecvError> {

@@ -13,7 +13,7 @@ const SLEEP: Duration = Duration::from_micros(200);
 
 /// Looks as often as it can at first, yields between looks then, and sleeps between them in the end. While other threads want its processor,
 /// who may be those that it waits for, it yields at once.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Idle {
     looks_for: Duration,
     looks: u32,

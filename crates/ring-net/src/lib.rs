@@ -13,7 +13,7 @@
 //! had is told as [`error::Unknown`]. `docs/services.md` in the repository says what is promised, and what is refused.
 //!
 //! Inside: `protocol` keeps that promise, as two state machines over `frame`s that know no engine and no clock; `server` and `client` drive
-//! them; `slots` keeps messages until the other side has them, and `idle` is how both wait.
+//! them, and `waits` and `split` are what a client's threads do with it; `slots` keeps messages until the other side has them, and `idle` is how both wait.
 //!
 //! ```
 //! # #[cfg(all(feature = "iceoryx2", target_os = "linux"))] {
@@ -63,12 +63,15 @@ mod server;
 #[cfg(all(feature = "iceoryx2", target_os = "linux"))]
 pub mod shared_memory;
 mod slots;
+mod split;
 pub mod transport;
+mod waits;
 
 pub use client::{ClientConfig, RemoteChannel};
 pub use protocol::server::Counts;
 pub use refusal::{Described, Refusal};
 pub use server::{ServeError, Server, ServerConfig};
+pub use split::{RemoteReceiver, RemoteSender};
 
 /// A number that nobody can guess.
 fn random() -> u128 {

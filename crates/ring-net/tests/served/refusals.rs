@@ -134,4 +134,34 @@ mod shared_memory {
             assert!(late.contains("was terminated while it was served"), "{late}");
         });
     }
+
+    #[test]
+    fn two_threads_have_a_half_of_a_channel_each() {
+        let name = format!("halves-{}", std::process::id());
+        let (_runtime, mut kernel) = launch();
+        let mut server = serve(&mut kernel, listen(&name, &Config::default()).unwrap());
+        std::thread::scope(|scope| {
+            let clients = scope.spawn(|| {
+                let (mut sender, mut receiver) =
+                    open::<Counting>(&name, LONG).unwrap().into_split();
+                let all = 20_000;
+                std::thread::scope(|scope| {
+                    // There is room for 64, so that it waits for the other half again and again.
+                    scope.spawn(move || {
+                        for number in 0..all {
+                            sender.send(Request { client: 4, number }, LONG).unwrap();
+                        }
+                    });
+                    for number in 0..all {
+                        let answer = receiver.recv(LONG).unwrap();
+                        assert_eq!((answer.number, answer.handled), (number, number + 1));
+                    }
+                });
+                assert_eq!(receiver.unanswered(), 0);
+                assert!(is_late(&receiver.recv(Duration::from_millis(1)).unwrap_err()));
+            });
+            server.run(|| clients.is_finished()).unwrap();
+            clients.join().unwrap();
+        });
+    }
 }
