@@ -42,7 +42,7 @@ pub enum Kind {
     Stranger = 19,
     /// The server does not take this client: a [`Refusal`](crate::Refusal) by number in `first`, and a [`Description`] of what it serves.
     Refused = 20,
-    /// The server ends. It has taken the requests before `received`, and answered those before `first`. Why follows, as text.
+    /// The server ends. Its kernel has got the requests before `received`, and answered those before `first`. Why follows, as text.
     Ended = 21,
 }
 

@@ -369,9 +369,12 @@ impl Sessions {
             self.gone.push_back((now, reply.client));
         }
         // It may be answered once more meanwhile, or have a session; then what is kept for it is made again.
-        while let Some((_, client)) =
-            self.gone.pop_front_if(|(since, _)| now.saturating_duration_since(*since) > FORGET)
-        {
+        while let Some((since, client)) = self.gone.front().copied() {
+            let is_old = now.saturating_duration_since(since) > FORGET;
+            if !is_old && self.gone.len() <= 2 * self.choices.clients {
+                break;
+            }
+            self.gone.pop_front();
             listener.forget(client);
         }
         for _ in 0..self.dirty.len() {
@@ -409,27 +412,31 @@ impl Sessions {
         }
     }
 
-    /// Tells all clients that the server ends, and why; what is answered is sent before.
+    /// Tells all clients that the server ends, and why; what is answered is sent before. Requests that the kernel has not got are not lost with it.
     pub fn end(
         &mut self,
         why: &str,
         now: Instant,
         listener: &mut dyn Listener,
     ) -> Result<(), EngineError> {
-        self.transmit(now, listener)?;
+        let mut result = self.transmit(now, listener).map(drop);
         let why = &why.as_bytes()[..why.len().min(MAX_REASON_BYTES)];
-        for session in self.sessions.drain(..).flatten() {
+        for session in self.sessions.iter_mut().filter_map(Option::take) {
             let ended = Frame {
                 first: session.answered,
-                received: session.accepted,
+                received: session.given,
                 ..Frame::new(Kind::Ended, session.client, session.id)
             };
-            listener.send(session.client, HEADER_BYTES + why.len(), &mut |into| {
+            let is_sent = listener.send(session.client, HEADER_BYTES + why.len(), &mut |into| {
                 ended.write(into).copy_from_slice(why);
-            })?;
+            });
+            result = result.and(is_sent.map(drop));
         }
+        // Nobody waits any more. What the kernel has is answered still, to nobody.
         self.places.clear();
-        Ok(())
+        self.dirty.clear();
+        self.waiting.clear();
+        result
     }
 
     fn close(&mut self, place: usize, now: Instant) {

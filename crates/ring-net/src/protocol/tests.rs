@@ -50,6 +50,8 @@ struct Ways {
 struct Engine {
     ways: RefCell<Ways>,
     drawn: Drawn,
+    /// How often the server has given back what is kept for a client.
+    forgotten: Cell<usize>,
 }
 
 impl Engine {
@@ -138,7 +140,9 @@ impl Listener for End {
         Ok(frame.map(|frame| read(&frame)).is_some())
     }
 
-    fn forget(&mut self, _: ClientId) {}
+    fn forget(&mut self, _: ClientId) {
+        self.0.forgotten.set(self.0.forgotten.get() + 1);
+    }
 }
 
 /// A request of 16 bytes: whose it is, and its number. The answer has the number doubled behind it.
@@ -179,6 +183,8 @@ struct World {
     choices: Choices,
     kernel: VecDeque<[u8; 16]>,
     room: usize,
+    /// The kernel answers nothing.
+    is_held: bool,
     /// How often each request was handled, by client and number.
     handled: HashMap<(u64, u64), u32>,
     callers: Vec<Caller>,
@@ -187,8 +193,11 @@ struct World {
 impl World {
     fn new(seed: u64, faults: Faults, callers: u64, choices: Choices) -> World {
         let ways = Ways { up: VecDeque::new(), down: HashMap::new(), faults };
-        let engine =
-            Rc::new(Engine { ways: RefCell::new(ways), drawn: Drawn(Cell::new(seed | 1)) });
+        let engine = Rc::new(Engine {
+            ways: RefCell::new(ways),
+            drawn: Drawn(Cell::new(seed | 1)),
+            forgotten: Cell::new(0),
+        });
         let now = Instant::now();
         let caller = |index| {
             let id = ClientId(crate::random());
@@ -209,6 +218,7 @@ impl World {
             choices,
             kernel: VecDeque::new(),
             room: 40,
+            is_held: false,
             handled: HashMap::new(),
             callers: (0..callers).map(caller).collect(),
             engine,
@@ -278,7 +288,7 @@ impl World {
             self.server.receive(&frame, self.now, &mut give);
         }
         self.server.give(5, &mut give);
-        for _ in 0..drawn.next() % 40 {
+        for _ in 0..if self.is_held { 0 } else { drawn.next() % 40 } {
             let Some(message) = self.kernel.pop_front() else { break };
             self.server.answer(&answer(&message));
         }
@@ -425,6 +435,49 @@ fn a_server_that_ends_says_what_it_has_not_taken() {
     for caller in &world.callers {
         assert_eq!(caller.unknown.len(), 0, "the server had not taken it");
     }
+}
+
+#[test]
+fn what_a_kernel_has_not_got_when_its_server_ends_goes_to_the_next_one() {
+    let mut world = World::new(12, Faults::default(), 2, CHOICES);
+    world.finish(10);
+    // The kernel takes nothing, so that requests wait in the server.
+    world.room = 0;
+    for _ in 0..30 {
+        world.step(20);
+    }
+    assert_eq!(world.server.unanswered(), 20);
+    world.server.end("its kernel has failed", world.now, &mut world.end).unwrap();
+    // It may be asked to go on none the less, and has clients again.
+    world.room = 40;
+    world.finish(20);
+    world.check(20);
+    for caller in &world.callers {
+        assert_eq!((caller.answered, caller.unknown.len()), (20, 0));
+    }
+    assert_eq!(world.server.counts().opened, 4);
+}
+
+#[test]
+fn answers_of_a_kernel_that_has_outlived_its_clients_are_nobodys() {
+    let mut world = World::new(13, Faults::default(), 2, CHOICES);
+    world.finish(10);
+    world.is_held = true;
+    for _ in 0..30 {
+        world.step(20);
+    }
+    world.is_held = false;
+    let given = world.kernel.len();
+    assert_eq!(given, 20);
+    world.server.end("it is tired", world.now, &mut world.end).unwrap();
+    for _ in 0..given {
+        let message = world.kernel.pop_front().unwrap();
+        world.server.answer(&answer(&message));
+    }
+    assert_eq!((world.server.unanswered(), world.server.counts().clients), (0, 0));
+    world.server.transmit(world.now, &mut world.end).unwrap();
+    world.finish(20);
+    world.check(20);
 }
 
 #[test]
@@ -576,6 +629,27 @@ fn numbers_at_the_end_of_all_numbers_are_garbage() {
         garbage += 1;
         assert_eq!(world.server.counts().garbage, garbage, "{frame:?}");
     }
+    world.finish(100);
+    world.check(100);
+}
+
+#[test]
+fn little_is_kept_for_clients_that_have_no_session() {
+    let mut world = World::new(14, Faults::default(), 1, CHOICES);
+    world.finish(3);
+    let before = world.engine.forgotten.get();
+    let mut give = |_: &[u8]| panic!("nothing of theirs is taken");
+    for stranger in 0..1000 {
+        let mut bytes = [0; crate::frame::HEADER_BYTES];
+        Frame::new(Kind::Ask, ClientId(stranger), 1).write(&mut bytes);
+        world.server.receive(&bytes, world.now, &mut give);
+        world.server.transmit(world.now, &mut world.end).unwrap();
+    }
+    // All within a moment, so that only the last ones may not have had their answers.
+    assert_eq!(world.engine.forgotten.get() - before, 1000 - 2 * CHOICES.clients);
+    world.now += Duration::from_secs(3);
+    world.server.transmit(world.now, &mut world.end).unwrap();
+    assert_eq!(world.engine.forgotten.get() - before, 1000);
     world.finish(100);
     world.check(100);
 }
