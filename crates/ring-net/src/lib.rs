@@ -53,11 +53,13 @@ pub mod asynchronous;
 mod boxed;
 mod client;
 pub mod error;
-mod frame;
+#[doc(hidden)]
+pub mod frame; // for fuzz/
 mod idle;
 #[cfg(feature = "zenoh")]
 pub mod network;
-mod protocol;
+#[doc(hidden)]
+pub mod protocol; // for fuzz/
 mod refusal;
 mod server;
 #[cfg(all(feature = "iceoryx2", target_os = "linux"))]
