@@ -26,14 +26,15 @@ fn serve<K: Kernel>(options: &Serve, out: &mut impl Write) -> Result<(), Failure
     let service = options.name.as_deref().unwrap_or(options.kernel.name());
     let failed =
         |why: &dyn ToString| Failure::Serve { service: service.to_owned(), why: why.to_string() };
-    let listener = services::listen(service, &options.listen, options.clients as usize);
-    let listener = listener.map_err(|why| failed(&why))?;
     let open = |source| Failure::Open { device: options.device, source };
     let runtime = Runtime::open(options.device).map_err(open)?;
     let launch = |source| Failure::Launch { kernel: K::NAME, source };
     let mut kernel = runtime.launch::<K>(LaunchConfig::default()).map_err(launch)?;
     kernel.activate(LIMIT)?;
     let channel = kernel.take_channel(0).map_err(|why| failed(&why))?;
+    // Who finds the service is answered at once.
+    let listener = services::listen(service, &options.listen, options.clients as usize);
+    let listener = listener.map_err(|why| failed(&why))?;
     let config = ServerConfig::default().clients(options.clients as usize);
     let mut server = Server::new(channel, listener, config);
     let device = &runtime.device().name;

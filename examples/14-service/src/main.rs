@@ -5,7 +5,7 @@
 //! `trade 100000 tcp/10.0.0.1:7447`. Whoever reaches that address may trade: docs/services.md says how zenoh keeps others out.
 
 use ring_example_kernels::{Book, Order, PTX, Side, TICKS};
-use ring_host::{Kernels, LaunchConfig, Runtime};
+use ring_host::{KernelHandle, Kernels, LaunchConfig, Runtime};
 use ring_net::error::RecvTimeoutError;
 use ring_net::transport::{Connection, Listener};
 use ring_net::{ClientConfig, RemoteChannel, Server, ServerConfig};
@@ -27,9 +27,10 @@ fn main() -> Result<()> {
     match arg(0) {
         Some("serve") => {
             let runtime = Runtime::open(arg(1).unwrap_or("auto").parse()?)?;
+            let kernel = launch(&runtime)?;
             let listener = listen(NAME, arg(2))?;
             println!("{NAME} is served on {}", runtime.device().name);
-            serve(&runtime, listener, || false)
+            serve(kernel, listener, || false)
         }
         Some("trade") => {
             let orders = arg(1).map_or(Ok(100_000), str::parse)?;
@@ -39,10 +40,19 @@ fn main() -> Result<()> {
     }
 }
 
-/// Owns the book, and has all clients' orders matched in the order in which they come.
-fn serve(runtime: &Runtime, listener: Box<dyn Listener>, ends: impl FnMut() -> bool) -> Result<()> {
+/// The book, ready for orders. On a GPU the driver may take a while to compile it for the first time.
+fn launch(runtime: &Runtime) -> Result<KernelHandle<Book>> {
     let mut kernel = runtime.launch::<Book>(LaunchConfig::default().kernels(KERNELS))?;
     kernel.activate(LIMIT)?;
+    Ok(kernel)
+}
+
+/// Has all clients' orders matched in the order in which they come.
+fn serve(
+    mut kernel: KernelHandle<Book>,
+    listener: Box<dyn Listener>,
+    ends: impl FnMut() -> bool,
+) -> Result<()> {
     let mut server = Server::new(kernel.take_channel(0)?, listener, ServerConfig::default());
     server.run(ends)?;
     let counts = server.counts();
@@ -129,12 +139,13 @@ mod tests {
     #[allow(dead_code, reason = "where there is no engine, there is no test")]
     fn trades(runtime: &Runtime, endpoint: Option<&str>) {
         let name = format!("{NAME}-{}-{:?}", std::process::id(), runtime.device().kind);
+        let kernel = launch(runtime).unwrap();
         let listener = listen(&name, endpoint).unwrap();
         std::thread::scope(|scope| {
             let traders: Vec<_> = (0..3)
                 .map(|_| scope.spawn(|| trade(connect(&name, endpoint).unwrap(), 2000).unwrap()))
                 .collect();
-            serve(runtime, listener, || traders.iter().all(|trader| trader.is_finished())).unwrap();
+            serve(kernel, listener, || traders.iter().all(|trader| trader.is_finished())).unwrap();
         });
     }
 
