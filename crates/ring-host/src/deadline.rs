@@ -47,6 +47,15 @@ impl Deadline {
     }
 }
 
+/// A yield that takes so long let another thread run: two switches take longer, and a yield to nobody is over sooner.
+pub(crate) const ANOTHER_RAN: Duration = Duration::from_nanos(900);
+
+/// Yields, now that it is `begun`; whether another thread ran meanwhile, which wants the same processor.
+pub fn yields_to_another(begun: Instant) -> bool {
+    std::thread::yield_now();
+    begun.elapsed() >= ANOTHER_RAN
+}
+
 /// Parks the thread until it is unparked or the deadline has passed; or returns at once, as std's.
 #[cfg(not(loom))]
 pub(crate) fn park(deadline: Deadline) {

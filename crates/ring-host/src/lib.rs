@@ -85,6 +85,8 @@ mod sync;
 
 pub use buffers::buffer::{Buffer, FrozenBuffer};
 pub use deadline::Deadline;
+#[doc(hidden)]
+pub use deadline::yields_to_another; // for ring-net
 pub use device::{
     Crowded, Device, DeviceInfo, DeviceKind, Health, NoPeer, Opened, UnknownDevice, UnknownName,
 };

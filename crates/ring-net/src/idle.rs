@@ -1,12 +1,10 @@
 //! How a thread passes the time between looks at what an engine brings.
 
+use ring_host::yields_to_another;
 use std::time::{Duration, Instant};
 
 /// Looks in a row without a pause where no other thread wants the processor.
 const SPINS: u32 = 100;
-
-/// A yield that takes so long let another thread run: two switches take longer, and a yield to nobody is over sooner.
-const ANOTHER_RAN: Duration = Duration::from_nanos(900);
 
 /// How long a thread sleeps between looks when nothing has come for long.
 const SLEEP: Duration = Duration::from_micros(200);
@@ -49,8 +47,7 @@ impl Idle {
         if begun.saturating_duration_since(since) > self.looks_for {
             return std::thread::sleep(SLEEP);
         }
-        std::thread::yield_now();
-        self.is_crowded = begun.elapsed() >= ANOTHER_RAN;
+        self.is_crowded = yields_to_another(begun);
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     Cells, CopyLane, CpuEntry, Driver, Function, Grid, LaunchSlot, Launched, Limits, Mapped,
     MemoryCopy, NoPeer, Occupancy, Program, Resources, RunState, Sealed, pages,
 };
+use crate::deadline::yields_to_another;
 use crate::device::image::ImageError;
 use crate::device::probe::Probed;
 use crate::device::{DeviceInfo, DeviceKind};
@@ -372,9 +373,6 @@ fn pause(looks: u32) -> Pause {
     }
 }
 
-/// A yield that takes so long let another thread run.
-const ANOTHER_RAN: Duration = Duration::from_nanos(900);
-
 thread_local! {
     /// Another thread ran while this one yielded last: it wants the same core, and gets it at once.
     static IS_CROWDED: Cell<bool> = const { Cell::new(false) };
@@ -384,11 +382,7 @@ thread_local! {
 fn rest(looks: u32) {
     match pause(looks) {
         Pause::Spin if !IS_CROWDED.get() => std::hint::spin_loop(),
-        Pause::Spin | Pause::Yield => {
-            let begun = Instant::now();
-            std::thread::yield_now();
-            IS_CROWDED.set(begun.elapsed() >= ANOTHER_RAN);
-        }
+        Pause::Spin | Pause::Yield => IS_CROWDED.set(yields_to_another(Instant::now())),
         Pause::Sleep(time) => std::thread::sleep(time),
     }
 }

@@ -4,12 +4,9 @@
 //! more threads than processors: its answer may be there when its turn comes again. Which of both it is shows how long yielding
 //! takes: each thread tries it now and then, and as long as another ran meanwhile it goes on to yield.
 
-use crate::deadline::Patience;
+use crate::deadline::{Patience, yields_to_another};
 use std::cell::Cell;
-use std::time::{Duration, Instant};
-
-/// A yield that takes so long let another thread run: two switches take longer, and a yield to nobody is over sooner.
-const ANOTHER_RAN: Duration = Duration::from_nanos(900);
+use std::time::Instant;
 
 /// So many yields in a row to nobody show that no other thread wants the processor: the scheduler may pass over others once.
 const TO_NOBODY: u32 = 2;
@@ -111,8 +108,7 @@ impl Crowd {
     }
 
     fn yield_and_see(&mut self, begun: Instant) {
-        std::thread::yield_now();
-        let seen = SEEN.get().then(begun.elapsed() >= ANOTHER_RAN);
+        let seen = SEEN.get().then(yields_to_another(begun));
         SEEN.set(seen);
         (self.yields, self.tries) = (seen.to_nobody < TO_NOBODY, seen.until_try == 0);
     }
@@ -121,6 +117,8 @@ impl Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline::ANOTHER_RAN;
+    use std::time::Duration;
 
     #[test]
     fn a_thread_goes_on_to_yield_while_others_run() {
