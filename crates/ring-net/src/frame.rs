@@ -66,7 +66,7 @@ impl Kind {
 struct Header {
     magic: [u8; 8],
     kind: u32,
-    /// Messages behind the header, or 0.
+    /// Messages behind the header; or see [`Kind`].
     count: u32,
     /// The lower half of a [`ClientId`], and the upper one.
     client: [u64; 2],
@@ -93,7 +93,7 @@ pub struct Frame {
     pub received: u64,
 }
 
-/// Where a kernel's description differs, as text, is for people; the rest must be equal.
+/// What each side says of the kernel that it means; all of it must be equal.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Description {

@@ -104,7 +104,7 @@ pub enum ServeError {
 }
 
 /// Serves a channel of a kernel to clients in other processes or on other hosts, as many as
-/// [`ServerConfig::clients`] says. An engine's module makes one, or [`Server::new`] with any [`Listener`].
+/// [`ServerConfig::clients`] says.
 ///
 /// It does nothing by itself: a thread calls [`run`](Self::run), or [`poll`](Self::poll) again and again. Each client's requests are handled once
 /// and answered in order. Requests wait here while the kernel is not active.
