@@ -419,6 +419,8 @@ impl Sessions {
         now: Instant,
         listener: &mut dyn Listener,
     ) -> Result<(), EngineError> {
+        // There may be room by now where there was none.
+        self.sessions.iter_mut().flatten().for_each(|session| session.retry_at = None);
         let mut result = self.transmit(now, listener).map(drop);
         let why = &why.as_bytes()[..why.len().min(MAX_REASON_BYTES)];
         for session in self.sessions.iter_mut().filter_map(Option::take) {

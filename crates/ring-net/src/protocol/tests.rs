@@ -438,6 +438,28 @@ fn a_server_that_ends_says_what_it_has_not_taken() {
 }
 
 #[test]
+fn answers_for_which_there_was_no_room_are_sent_before_the_end() {
+    let mut world = World::new(15, Faults::default(), 1, CHOICES);
+    world.finish(10);
+    world.is_held = true;
+    for _ in 0..30 {
+        world.step(20);
+    }
+    assert_eq!(world.kernel.len(), 10);
+    for message in world.kernel.drain(..) {
+        world.server.answer(&answer(&message));
+    }
+    // There is no room for a frame, and a moment later there is.
+    world.engine.ways.borrow_mut().faults.is_full = 1;
+    world.server.transmit(world.now, &mut world.end).unwrap();
+    world.engine.ways.borrow_mut().faults.is_full = 0;
+    world.server.end("it is tired", world.now, &mut world.end).unwrap();
+    world.finish(20);
+    world.check(20);
+    assert_eq!((world.callers[0].answered, world.callers[0].unknown.len()), (20, 0));
+}
+
+#[test]
 fn what_a_kernel_has_not_got_when_its_server_ends_goes_to_the_next_one() {
     let mut world = World::new(12, Faults::default(), 2, CHOICES);
     world.finish(10);
