@@ -1,7 +1,8 @@
-//! How long 64 bytes take to another process and back: by iceoryx2 as it is, and by this crate's engine on it.
+//! How long 64 bytes take to another process and back: by iceoryx2 as it is, by this crate's engine on it, and by iceoryx2 where another thread
+//! of that process answers, as a kernel on the CPU does: the least that a call of a served one takes on two cores.
 //!
-//! `cargo run --release -p ring-net --features iceoryx2 --example engine_ping_pong`. It starts itself again as the other process. Both
-//! poll, and yield the processor after every 100 polls, so they need a core each.
+//! `cargo run --release -p ring-net --features iceoryx2 --example engine_ping_pong`. It starts itself again as the other process. Two threads
+//! yield the processor after every 100 polls, so they need a core each; three do so after each poll.
 
 use iceoryx2::prelude::{NodeBuilder, Service, ServiceName, ipc, ipc_threadsafe};
 use ring_net::shared_memory::{Config, connect_as, listen};
@@ -10,6 +11,8 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::hint::spin_loop;
 use std::process::{Child, Command};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,10 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const BYTES: usize = 64;
 const WARM_UP: usize = 10_000;
 const ROUNDS: usize = 100_000;
+
+/// Polls before each yield, where there are two threads, and where there are three.
 const POLLS: u32 = 100;
+const POLLS_OF_THREE: u32 = 1;
 const CLIENT: ClientId = ClientId(1);
 
 /// The longest wait for one frame.
@@ -40,10 +46,10 @@ impl Drop for Other {
 }
 
 /// Polls until there is something.
-fn poll<T>(mut get: impl FnMut() -> Outcome<Option<T>>) -> Outcome<T> {
+fn poll<T>(polls: u32, mut get: impl FnMut() -> Outcome<Option<T>>) -> Outcome<T> {
     let begun = Instant::now();
     loop {
-        for _ in 0..POLLS {
+        for _ in 0..polls {
             if let Some(got) = get()? {
                 return Ok(got);
             }
@@ -59,25 +65,26 @@ fn poll<T>(mut get: impl FnMut() -> Outcome<Option<T>>) -> Outcome<T> {
 /// Sends a number and waits for it, again and again, and prints how long that takes.
 fn measure(
     what: &str,
+    polls: u32,
     mut send: impl FnMut(u64) -> Outcome<bool>,
     mut receive: impl FnMut() -> Outcome<Option<u64>>,
 ) -> Outcome {
     // The first frame waits until the other process is there.
-    poll(|| Ok(send(0)?.then_some(())))?;
-    poll(&mut receive)?;
+    poll(polls, || Ok(send(0)?.then_some(())))?;
+    poll(polls, &mut receive)?;
     let mut times = Vec::with_capacity(WARM_UP + ROUNDS);
     for round in 1..=(WARM_UP + ROUNDS) as u64 {
         let begun = Instant::now();
         if !send(round)? {
             return Err("no room for a frame".into());
         }
-        let back = poll(&mut receive)?;
+        let back = poll(polls, &mut receive)?;
         if back != round {
             return Err(format!("sent {round}, and got {back} back").into());
         }
         times.push(begun.elapsed());
     }
-    poll(|| Ok(send(END)?.then_some(())))?;
+    poll(polls, || Ok(send(END)?.then_some(())))?;
     let times = &mut times[WARM_UP..];
     times.sort_unstable();
     let at = |percent: usize| times[times.len() * percent / 100].as_nanos();
@@ -85,17 +92,20 @@ fn measure(
     Ok(())
 }
 
-/// Sends back what comes, until that is [`END`].
+/// Sends back what `answer` makes of what comes, until that is [`END`].
 fn echo(
+    polls: u32,
+    mut answer: impl FnMut(u64) -> Outcome<u64>,
     mut send: impl FnMut(u64) -> Outcome<bool>,
     mut receive: impl FnMut() -> Outcome<Option<u64>>,
 ) -> Outcome {
     loop {
-        let number = poll(&mut receive)?;
+        let number = poll(polls, &mut receive)?;
         if number == END {
             return Ok(());
         }
-        poll(|| Ok(send(number)?.then_some(())))?;
+        let number = answer(number)?;
+        poll(polls, || Ok(send(number)?.then_some(())))?;
     }
 }
 
@@ -103,8 +113,73 @@ fn number_of(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
+/// A cache line that one thread writes and another polls.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line {
+    /// Written last, so that who sees it sees the others.
+    number: AtomicU64,
+    rest: [AtomicU64; BYTES / 8 - 1],
+}
+
+impl Line {
+    fn write(&self, number: u64) {
+        self.rest.iter().for_each(|word| word.store(number, Relaxed));
+        self.number.store(number, Release); // SYNC: with the acquire of `read`
+    }
+
+    /// What it holds, if that is not the number `last`.
+    fn read(&self, last: u64) -> Option<u64> {
+        let number = self.number.load(Acquire); // SYNC: with the release of `write`
+        let is_whole = || self.rest.iter().all(|word| word.load(Relaxed) == number);
+        (number != last && is_whole()).then_some(number)
+    }
+}
+
 /// By iceoryx2 as it is. It is told what to print in the process that measures.
 fn plain<S: Service>(what: Option<&str>, name: &str) -> Outcome {
+    by_iceoryx2::<S>(what, name, POLLS, Ok)
+}
+
+/// By iceoryx2, where a third thread answers, to which the second one hands each message by a cache line, and which answers by another.
+fn by_another_thread(what: Option<&str>, name: &str) -> Outcome {
+    type Engine = ipc_threadsafe::Service;
+    if what.is_some() {
+        return by_iceoryx2::<Engine>(what, name, POLLS_OF_THREE, Ok);
+    }
+    let [there, back] = &<[Line; 2]>::default();
+    std::thread::scope(|scope| {
+        // The scope waits for it: it ends when it is told, or nothing has come for long.
+        let answers = scope.spawn(move || {
+            let mut last = 0;
+            while let Ok(number) = poll(POLLS_OF_THREE, || Ok(there.read(last))) {
+                back.write(number);
+                last = number;
+                if number == END {
+                    break;
+                }
+            }
+        });
+        let mut last = 0;
+        let served = by_iceoryx2::<Engine>(None, name, POLLS_OF_THREE, |number| {
+            // A first message has the number that lines begin with, and is not handed on.
+            if number != 0 {
+                there.write(number);
+                last = poll(POLLS_OF_THREE, || Ok(back.read(last)))?;
+            }
+            Ok(number)
+        });
+        there.write(END);
+        served.and_then(|()| answers.join().map_err(|_| "the third thread panicked".into()))
+    })
+}
+
+fn by_iceoryx2<S: Service>(
+    what: Option<&str>,
+    name: &str,
+    polls: u32,
+    answer: impl FnMut(u64) -> Outcome<u64>,
+) -> Outcome {
     let node = NodeBuilder::new().create::<S>()?;
     let service = |way: &str| -> Outcome<_> {
         let service = ServiceName::new(&format!("{name}/{way}"))?;
@@ -123,8 +198,8 @@ fn plain<S: Service>(what: Option<&str>, name: &str) -> Outcome {
     };
     let receive = || Ok(receiver.receive()?.map(|sample| number_of(&sample[..])));
     match what {
-        Some(what) => measure(what, send, receive),
-        None => echo(send, receive),
+        Some(what) => measure(what, polls, send, receive),
+        None => echo(polls, answer, send, receive),
     }
 }
 
@@ -147,19 +222,20 @@ fn ours(what: Option<&str>, name: &str) -> Outcome {
     if let Some(what) = what {
         let client = RefCell::new(connect_as(name, CLIENT, &config)?);
         let send = |number| Ok(client.borrow_mut().send(BYTES, &mut fill(number))?);
-        measure(what, send, || shown(|read| client.borrow_mut().receive(read)))
+        measure(what, POLLS, send, || shown(|read| client.borrow_mut().receive(read)))
     } else {
         let server = RefCell::new(listen(name, &config)?);
         let send = |number| Ok(server.borrow_mut().send(CLIENT, BYTES, &mut fill(number))?);
-        echo(send, || shown(|read| server.borrow_mut().receive(read)))
+        echo(POLLS, Ok, send, || shown(|read| server.borrow_mut().receive(read)))
     }
 }
 
 fn main() -> Outcome {
     type Way = fn(Option<&str>, &str) -> Outcome;
-    let ways: [(&str, &str, Way); 3] = [
+    let ways: [(&str, &str, Way); 4] = [
         ("plain", "iceoryx2 (ipc)", plain::<ipc::Service>),
         ("plain-threadsafe", "iceoryx2 (ipc_threadsafe)", plain::<ipc_threadsafe::Service>),
+        ("another-thread", "iceoryx2, a third thread answers", by_another_thread),
         ("ours", "SharedConnection and SharedListener", ours),
     ];
     if let (Ok(role), Ok(name)) = (std::env::var(ROLE), std::env::var(NAME)) {
