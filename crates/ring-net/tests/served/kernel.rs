@@ -74,7 +74,7 @@ pub struct Caller {
     pub channel: RemoteChannel<Counting>,
     client: u64,
     all: u64,
-    sent: u64,
+    pub sent: u64,
     pub answered: u64,
     pub unknown: Vec<u64>,
     /// What the last answer told, and how many requests were unknown since.
