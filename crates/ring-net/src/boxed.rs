@@ -41,6 +41,10 @@ impl<L: Listener + ?Sized> Listener for Box<L> {
         (**self).frame_bytes()
     }
 
+    fn bytes_on_their_way(&self) -> usize {
+        (**self).bytes_on_their_way()
+    }
+
     fn send(&mut self, to: ClientId, len: usize, fill: Fill<'_>) -> Result<bool, EngineError> {
         (**self).send(to, len, fill)
     }

@@ -341,7 +341,7 @@ impl fmt::Debug for NetworkConnection {
     }
 }
 
-/// Bytes of a client's frames on their way at a time: a link drops some of longer bursts. Its queue has room for 16 batches of 64 KiB.
+/// Bytes of frames to or from a client that are on their way at a time: a link drops some of longer bursts. Its queue has room for 16 batches of 64 KiB.
 const BYTES_ON_THEIR_WAY: usize = 4 * MAX_FRAME_BYTES;
 
 impl Connection for NetworkConnection {
@@ -413,6 +413,10 @@ impl Listener for NetworkListener {
 
     fn frame_bytes(&self) -> usize {
         MAX_FRAME_BYTES
+    }
+
+    fn bytes_on_their_way(&self) -> usize {
+        BYTES_ON_THEIR_WAY
     }
 
     /// `false` if no such client is known now. `true` does not say that the frame arrives: zenoh does not tell when it drops one.

@@ -59,8 +59,8 @@ pub trait Connection: Send {
     /// Most bytes of a frame that it carries: room for a header and a message at least, and [`MAX_FRAME_BYTES`] at most.
     fn frame_bytes(&self) -> usize;
 
-    /// How many bytes of frames may be on their way before the engine may lose some of them. More wait until the server has told that
-    /// it has those before.
+    /// How many bytes of frames may be on their way, each way, before the engine may lose some of them. More wait until the other side has
+    /// told that it has those before.
     fn bytes_on_their_way(&self) -> usize {
         usize::MAX
     }
@@ -92,6 +92,11 @@ pub trait Listener: Send {
 
     /// As for a [`Connection`].
     fn frame_bytes(&self) -> usize;
+
+    /// As for a [`Connection`], to each client and from it.
+    fn bytes_on_their_way(&self) -> usize {
+        usize::MAX
+    }
 
     /// Sends a frame to a client, likewise: `false` if it was not sent, as there is no room now or no such client.
     ///

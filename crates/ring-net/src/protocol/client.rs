@@ -56,6 +56,8 @@ pub struct ClientSession {
     answers: Slots,
     received: u64,
     taken: u64,
+    /// The server was told that so many have been received.
+    told: u64,
     /// Of those, what is unknown; in order.
     unknown: VecDeque<Range<u64>>,
     /// When to ask again, if nothing comes until then, and how long that was; none while nothing is waited for.
@@ -93,6 +95,7 @@ impl ClientSession {
             answers: Slots::new(window, response),
             received: 0,
             taken: 0,
+            told: 0,
             unknown: VecDeque::new(),
             again: None,
             asks: false,
@@ -212,6 +215,10 @@ impl ClientSession {
                 }
                 let mut has_sent =
                     !self.probes && self.transmit_requests(connection, session, now)?;
+                // The server sends no more answers than may be on their way.
+                let size = self.description.bytes[1] as usize;
+                let half = connection.bytes_on_their_way() / 2 / size.max(1);
+                self.asks |= self.received - self.told >= half.max(1) as u64;
                 if self.asks || is_late {
                     self.wait_again(now);
                     self.misses |= is_late;
@@ -225,7 +232,7 @@ impl ClientSession {
                         frame.write(into);
                     })?;
                     if is_sent {
-                        (self.asks, self.misses) = (false, false);
+                        (self.asks, self.misses, self.told) = (false, false, self.received);
                     }
                     has_sent |= is_sent;
                 }
@@ -270,7 +277,7 @@ impl ClientSession {
                 (self.probes, self.asks) = (true, true);
                 break;
             }
-            has_sent = true;
+            (has_sent, self.told) = (true, self.received);
         }
         if self.again.is_none() && (self.waits() || self.probes) {
             self.again = Some((now + AGAIN[0], AGAIN[0]));
@@ -371,7 +378,8 @@ impl ClientSession {
         if sent > self.received {
             self.unknown.push_back(self.received..sent);
         }
-        (self.received, self.accepted, self.cursor, self.sent) = (sent, sent, sent, sent);
+        (self.received, self.told) = (sent, sent);
+        (self.accepted, self.cursor, self.sent) = (sent, sent, sent);
         self.id = ClientId(crate::random());
         self.is_renamed = true;
         self.phase = Phase::Opening;

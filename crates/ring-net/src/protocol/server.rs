@@ -352,9 +352,20 @@ impl Sessions {
         now: Instant,
         listener: &mut dyn Listener,
     ) -> Result<bool, EngineError> {
+        self.transmit_up_to(listener.bytes_on_their_way(), now, listener)
+    }
+
+    /// The same, of which so many bytes may be on their way to each client.
+    fn transmit_up_to(
+        &mut self,
+        bytes: usize,
+        now: Instant,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, EngineError> {
         let Choices { window, batch, keeps, .. } = self.choices;
         let limits = Limits { window, batch, keeps: keeps.as_millis() as u64 };
         let size = self.description.bytes[1] as usize;
+        let most = (bytes / size.max(1)).max(batch as usize) as u64;
         let mut has_sent = false;
         while let Some(reply) = self.replies.pop_front() {
             // If there is no room for it, the client asks again.
@@ -381,7 +392,7 @@ impl Sessions {
             let Some(place) = self.dirty.pop_front() else { break };
             let Some(session) = &mut self.sessions[place] else { continue };
             if session.retry_at.is_none_or(|at| now >= at) {
-                has_sent |= session.transmit(limits, size, listener, &mut self.counts)?;
+                has_sent |= session.transmit(limits, size, most, listener, &mut self.counts)?;
                 session.retry_at = Some(now + RETRY);
             }
             if session.has_to_send() {
@@ -421,7 +432,8 @@ impl Sessions {
     ) -> Result<(), EngineError> {
         // There may be room by now where there was none.
         self.sessions.iter_mut().flatten().for_each(|session| session.retry_at = None);
-        let mut result = self.transmit(now, listener).map(drop);
+        // Nobody tells any more what has come.
+        let mut result = self.transmit_up_to(usize::MAX, now, listener).map(drop);
         let why = &why.as_bytes()[..why.len().min(MAX_REASON_BYTES)];
         for session in self.sessions.iter_mut().filter_map(Option::take) {
             let ended = Frame {
@@ -482,10 +494,12 @@ impl Session {
         self.cursor < self.answered || self.tells.is_some() || self.tells_opened
     }
 
+    /// Sends what there is, of which `most` answers of `size` bytes each may be on their way.
     fn transmit(
         &mut self,
         limits: Limits,
         size: usize,
+        most: u64,
         listener: &mut dyn Listener,
         counts: &mut Counts,
     ) -> Result<bool, EngineError> {
@@ -501,8 +515,9 @@ impl Session {
         }
         // What the client has is sent no more.
         self.cursor = self.cursor.max(self.acked);
-        while self.cursor < self.answered {
-            let count = (self.answered - self.cursor).min(u64::from(limits.batch));
+        let end = self.answered.min(self.acked.saturating_add(most));
+        while self.cursor < end {
+            let count = (end - self.cursor).min(u64::from(limits.batch));
             let frame = Frame {
                 count: count as u32,
                 first: self.cursor,

@@ -89,6 +89,9 @@ struct End(Rc<Engine>, ClientId);
 // SAFETY: tests' ends stay on the thread that made them: nothing here is sent to another one.
 unsafe impl Send for End {}
 
+/// Bytes of frames that may be on their way: 12 requests, or 8 answers, which is a frame of them.
+const ON_THEIR_WAY: usize = 12 * 16;
+
 impl Connection for End {
     fn service(&self) -> &str {
         "test"
@@ -99,7 +102,7 @@ impl Connection for End {
     }
 
     fn bytes_on_their_way(&self) -> usize {
-        16 * 12
+        ON_THEIR_WAY
     }
 
     fn frame_bytes(&self) -> usize {
@@ -129,6 +132,10 @@ impl Listener for End {
 
     fn frame_bytes(&self) -> usize {
         1024
+    }
+
+    fn bytes_on_their_way(&self) -> usize {
+        ON_THEIR_WAY
     }
 
     fn send(&mut self, to: ClientId, len: usize, fill: Fill<'_>) -> Result<bool, EngineError> {
@@ -363,6 +370,38 @@ fn each_request_is_answered_once_and_in_order_whatever_the_engine_loses() {
             assert_eq!((counts.sent_again, counts.not_taken), (0, 0), "{counts:?}");
         }
     }
+}
+
+#[test]
+fn answers_wait_until_those_before_have_come_and_no_longer() {
+    let mut world = World::new(11, Faults::default(), 1, CHOICES);
+    world.finish(10);
+    let begun = world.now;
+    let mut caller = world.callers.pop().unwrap();
+    for number in 10..22 {
+        caller.session.slot().unwrap().copy_from_slice(&request(0, number));
+        caller.session.push();
+        caller.sent += 1;
+        caller.session.transmit(&mut caller.end, world.now).unwrap();
+    }
+    // The client looks at nothing that comes.
+    for _ in 0..6 {
+        world.step(0);
+    }
+    assert_eq!(world.server.counts().answers, 22);
+    let answers = |bytes: &Vec<u8>| {
+        let (frame, _) = Frame::parse(bytes).unwrap();
+        if frame.kind == Kind::Answers { frame.count } else { 0 }
+    };
+    let on_their_way: u32 =
+        world.engine.ways.borrow().down[&caller.session.id()].iter().map(answers).sum();
+    assert_eq!(on_their_way as usize, ON_THEIR_WAY / 24);
+    // Then it does, and tells what has come; it would ask for what is missing 20 ms later only.
+    world.callers.push(caller);
+    world.finish(22);
+    assert!(world.now - begun < Duration::from_millis(20), "{:?}", world.now - begun);
+    assert_eq!(world.server.counts().sent_again, 0);
+    world.check(22);
 }
 
 #[test]

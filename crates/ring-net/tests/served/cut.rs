@@ -64,6 +64,10 @@ impl<E: Listener> Listener for End<E> {
         self.0.frame_bytes()
     }
 
+    fn bytes_on_their_way(&self) -> usize {
+        self.0.bytes_on_their_way()
+    }
+
     fn send(&mut self, to: ClientId, len: usize, fill: Fill<'_>) -> Result<bool, EngineError> {
         if self.1.sends.load(Relaxed) { Ok(true) } else { self.0.send(to, len, fill) }
     }
