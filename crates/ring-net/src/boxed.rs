@@ -1,6 +1,6 @@
 //! Ends of engines that are chosen while a program runs.
 
-use crate::transport::{ClientId, Connection, EngineError, Fill, Listener};
+use crate::transport::{ClientId, Connection, EngineError, Fill, Listener, Silence};
 
 impl<C: Connection + ?Sized> Connection for Box<C> {
     fn service(&self) -> &str {
@@ -29,6 +29,10 @@ impl<C: Connection + ?Sized> Connection for Box<C> {
 
     fn rename(&mut self, client: ClientId) -> Result<(), EngineError> {
         (**self).rename(client)
+    }
+
+    fn silence(&mut self) -> Silence {
+        (**self).silence()
     }
 }
 

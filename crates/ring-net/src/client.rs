@@ -68,7 +68,7 @@ impl<K: Kernel> RemoteChannel<K> {
     /// Opens a channel by a connection; waits until the server has taken this client.
     ///
     /// # Errors
-    /// When no server answers before the deadline, or it refuses.
+    /// When no server answers before the deadline, this client is not permitted to call it, or it refuses.
     pub fn open(
         connection: impl Connection + 'static,
         config: ClientConfig,
@@ -91,8 +91,9 @@ impl<K: Kernel> RemoteChannel<K> {
             match channel.session.phase() {
                 Phase::Open(_) => return Ok(channel),
                 Phase::Opening if deadline.passed() => {
-                    let service = channel.service.clone();
-                    return Err(ConnectError::NoServer { service, waited: deadline.waited() });
+                    let (service, waited) = (channel.service.clone(), deadline.waited());
+                    let silence = channel.connection.silence();
+                    return Err(ConnectError::unanswered(service, waited, silence));
                 }
                 _ if has_come => channel.idle.found(),
                 _ => channel.idle.pause(),

@@ -1,7 +1,7 @@
 //! Why something could not be sent or received.
 
 use crate::refusal::Refusal;
-use crate::transport::EngineError;
+use crate::transport::{EngineError, Silence};
 use std::fmt;
 use std::time::Duration;
 
@@ -60,18 +60,40 @@ pub enum ServiceError {
 #[non_exhaustive]
 pub enum ConnectError {
     /// No server answered.
-    #[error(
-        "service {service}: no server answered within {waited:?}; is it served, by the same engine, and may this process reach it?"
-    )]
+    #[error("service {service}: no server answered within {waited:?}; {said}")]
     NoServer {
         /// The service.
         service: String,
         /// How long was waited.
         waited: Duration,
+        /// What the engine knows of it, or what is to be looked at.
+        said: String,
+    },
+    /// It is served, but not to this client.
+    #[error("service {service}: no permission: {said}")]
+    NotPermitted {
+        /// The service.
+        service: String,
+        /// By whom it is served, and what to do.
+        said: String,
     },
     /// It cannot be called.
     #[error(transparent)]
     Service(#[from] ServiceError),
+}
+
+impl ConnectError {
+    /// No server of that service answered for so long.
+    pub(crate) fn unanswered(service: String, waited: Duration, silence: Silence) -> ConnectError {
+        let said = match silence {
+            Silence::NotPermitted(said) => return ConnectError::NotPermitted { service, said },
+            Silence::NotConnected(said) => said,
+            Silence::Unexplained => {
+                "is it served, by the same engine, and may this process reach it?".to_owned()
+            }
+        };
+        ConnectError::NoServer { service, waited, said }
+    }
 }
 
 /// Why a request was not sent at once. Each gives it back: see [`into_inner`](Self::into_inner). For a batch, whose requests stay with the caller, `T` is

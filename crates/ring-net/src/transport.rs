@@ -45,6 +45,18 @@ pub struct EngineError {
     pub said: String,
 }
 
+/// Why no server is heard, as far as an engine can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Silence {
+    /// It cannot tell.
+    Unexplained,
+    /// The service is served, but not to this client: by whom, and what to do.
+    NotPermitted(String),
+    /// This end is connected with nobody who could serve it.
+    NotConnected(String),
+}
+
 /// Writes a frame into memory of just its length, whose bytes are not known before.
 pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
 
@@ -83,6 +95,11 @@ pub trait Connection: Send {
     /// # Errors
     /// When the engine cannot receive them.
     fn rename(&mut self, client: ClientId) -> Result<(), EngineError>;
+
+    /// Why no server has answered; asked when a wait for one has ended. It takes no longer than some tenths of a second.
+    fn silence(&mut self) -> Silence {
+        Silence::Unexplained
+    }
 }
 
 /// A server's end.

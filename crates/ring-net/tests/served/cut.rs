@@ -1,6 +1,6 @@
 //! An engine's ends whose frames are lost while they are cut, one way or both.
 
-use ring_net::transport::{ClientId, Connection, EngineError, Fill, Listener};
+use ring_net::transport::{ClientId, Connection, EngineError, Fill, Listener, Silence};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -52,6 +52,10 @@ impl<E: Connection> Connection for End<E> {
 
     fn rename(&mut self, client: ClientId) -> Result<(), EngineError> {
         self.0.rename(client)
+    }
+
+    fn silence(&mut self) -> Silence {
+        self.0.silence()
     }
 }
 

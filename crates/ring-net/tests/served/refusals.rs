@@ -7,6 +7,9 @@ mod shared_memory {
     use ring_net::error::{ConnectError, ServiceError, TrySendError};
     use ring_net::shared_memory::{Config, connect, listen};
     use ring_net::{ClientConfig, Refusal, RemoteChannel, Server, ServerConfig};
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
     use std::time::Duration;
 
     fn open<K: ring_host::Kernel>(
@@ -28,6 +31,45 @@ mod shared_memory {
             matches!(&error, ConnectError::NoServer { service, .. } if *service == name),
             "{error}"
         );
+    }
+
+    /// What a process of another user calls, and nothing else.
+    const CALLS_AS_ANOTHER: &str = "RING_NET_CALLS_AS_ANOTHER";
+
+    #[test]
+    fn another_user() {
+        if let Ok(name) = std::env::var(CALLS_AS_ANOTHER) {
+            let error = open::<Counting>(&name, Duration::from_millis(20)).err().unwrap();
+            assert!(matches!(error, ConnectError::NotPermitted { .. }), "{error}");
+            println!("told: {error}");
+        }
+    }
+
+    #[test]
+    fn a_client_of_another_user_is_told_whose_the_service_is() {
+        const NOBODY: u32 = 65534;
+        if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+            return eprintln!("not tested: only root starts processes of other users");
+        }
+        let name = format!("mine/{}", std::process::id());
+        let _listener = listen(&name, &Config::default()).unwrap();
+        // Where that user can start it.
+        let program = std::env::temp_dir().join(format!("ring-net-nobody-{}", std::process::id()));
+        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        let output = Command::new(&program)
+            .args(["--exact", "refusals::shared_memory::another_user", "--nocapture"])
+            .env(CALLS_AS_ANOTHER, &name)
+            .current_dir("/")
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output();
+        std::fs::remove_file(&program).unwrap();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let all = format!("{said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{all}");
+        let told = format!("told: service {name}: no permission: user 0 serves it");
+        assert!(said.contains(&told), "{all}");
     }
 
     #[test]

@@ -40,9 +40,14 @@
 //! # Who finds whom
 //!
 //! The processes of one user that see the same `/dev/shm`: iceoryx2 keeps its files there in `ring-<number of the user>`, and the names of
-//! its shared memory begin so too. Programs that use iceoryx2 by themselves keep theirs in another directory, and see nothing of it.
+//! its shared memory begin so too. A client of another user than the server is told so
+//! ([`NotPermitted`](crate::error::ConnectError::NotPermitted)). Programs that use iceoryx2 by themselves keep theirs in another directory, and see nothing of it.
 
-use crate::transport::{ClientId, Connection, EngineError, Fill, Listener, MAX_FRAME_BYTES};
+mod served;
+
+use crate::transport::{
+    ClientId, Connection, EngineError, Fill, Listener, MAX_FRAME_BYTES, Silence,
+};
 use iceoryx2::node::NodeCreationFailure;
 use iceoryx2::port::LoanError;
 use iceoryx2::port::publisher::{Publisher, PublisherCreateError};
@@ -57,6 +62,7 @@ use iceoryx2::service::builder::publish_subscribe::{
     PublishSubscribeOpenOrCreateError,
 };
 use iceoryx2::service::port_factory::{PortFactory as _, publish_subscribe::PortFactory};
+use served::Mark;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -392,8 +398,17 @@ pub fn listen(name: &str, config: &Config) -> Result<SharedListener, ListenError
             SubscriberCreateError::ExceedsMaxSupportedSubscribers => Failure::Taken,
             other => Failure::Engine(failed("creating the subscriber of the requests", other)),
         })?;
-        let (name, config) = (name.to_owned(), config.clone());
-        Ok(SharedListener { requests, answers: HashMap::new(), node, name, config })
+        let mark = Mark::set(name).inspect_err(
+            |error| tracing::debug!(%error, "other users are not told that this one serves"),
+        );
+        Ok(SharedListener {
+            requests,
+            answers: HashMap::new(),
+            _mark: mark.ok(),
+            node,
+            name: name.to_owned(),
+            config: config.clone(),
+        })
     };
     open().map_err(|failure: Failure| failure.for_server(name, config))
 }
@@ -738,6 +753,15 @@ impl Connection for SharedConnection {
         self.client = client;
         Ok(())
     }
+
+    fn silence(&mut self) -> Silence {
+        match served::by_another_user(&self.name) {
+            Some(user) => Silence::NotPermitted(format!(
+                "user {user} serves it, for processes of that user only: run as that user, or have it served over the network"
+            )),
+            None => Silence::Unexplained,
+        }
+    }
 }
 
 /// A server's end: see [`listen`].
@@ -746,6 +770,7 @@ impl Connection for SharedConnection {
 pub struct SharedListener {
     requests: FrameSubscriber,
     answers: HashMap<ClientId, FramePublisher>,
+    _mark: Option<Mark>,
     node: Node<Engine>,
     name: String,
     config: Config,
