@@ -25,7 +25,8 @@ fn echo(options: &Call, out: &mut impl Write) -> Result<(), Failure> {
     let service = options.name.as_deref().unwrap_or(options.kernel.name());
     let failed =
         |why: &dyn ToString| Failure::Call { service: service.to_owned(), why: why.to_string() };
-    let connection = services::connect(service, &options.connect).map_err(|why| failed(&why))?;
+    let connection = services::connect(service, &options.connect, options.zenoh.as_deref());
+    let connection = connection.map_err(|why| failed(&why))?;
     let config = ClientConfig::default().window(options.depth);
     let channel = RemoteChannel::<Echo>::open(connection, config, options.timeout);
     let mut channel = channel.map_err(|why| failed(&why))?;

@@ -33,14 +33,16 @@ fn serve<K: Kernel>(options: &Serve, out: &mut impl Write) -> Result<(), Failure
     kernel.activate(LIMIT)?;
     let channel = kernel.take_channel(0).map_err(|why| failed(&why))?;
     // Who finds the service is answered at once.
-    let listener = services::listen(service, &options.listen, options.clients as usize);
+    let (file, clients) = (options.zenoh.as_deref(), options.clients as usize);
+    let listener = services::listen(service, &options.listen, file, clients);
     let listener = listener.map_err(|why| failed(&why))?;
-    let config = ServerConfig::default().clients(options.clients as usize);
+    let config = ServerConfig::default().clients(clients);
     let mut server = Server::new(channel, listener, config);
     let device = &runtime.device().name;
-    let whom = match options.listen.as_slice() {
-        [] => "to processes of this host".to_owned(),
-        endpoints => format!("at {}", endpoints.join(" and ")),
+    let whom = match (options.listen.as_slice(), file) {
+        ([], None) => "to processes of this host".to_owned(),
+        ([], Some(file)) => format!("as {} says", file.display()),
+        (endpoints, _) => format!("at {}", endpoints.join(" and ")),
     };
     writeln!(out, "serving {} as {service} on {device}, {whom}; Ctrl-C ends it", K::NAME)?;
     out.flush()?;

@@ -68,20 +68,57 @@ fn a_server_ends_by_itself_when_it_is_told_to() {
 #[cfg(not(feature = "network"))]
 #[test]
 fn a_command_without_the_network_says_how_to_get_it() {
-    for options in ["serve --listen tcp/127.0.0.1:0", "call --connect tcp/127.0.0.1:1"] {
+    for options in
+        ["serve --listen tcp/127.0.0.1:0", "call --connect tcp/127.0.0.1:1", "call --zenoh a.json5"]
+    {
         ring(options).ends(1).complains(&["was built without the network", "--features network"]);
     }
 }
 
 #[cfg(feature = "network")]
+fn free_endpoint() -> String {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("tcp/{}", socket.local_addr().unwrap())
+}
+
+#[cfg(feature = "network")]
 #[test]
 fn a_kernel_is_called_at_an_endpoint() {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("tcp/{}", socket.local_addr().unwrap());
-    drop(socket);
+    let endpoint = free_endpoint();
     let ran = served(&format!("serve --device cpu --name far --listen {endpoint}"), || {
         let call = format!("call --name far --connect {endpoint} --count 500");
         ring(&call).ends(0).says(&["500 of 500 requests answered, 0 wrong, 0 unknown"]);
     });
     ran.ends(0).says(&[&format!("at {endpoint}"), "1 clients, 500 requests, 500 answers"]);
+}
+
+#[cfg(feature = "network")]
+#[test]
+fn a_file_configures_zenoh() {
+    let endpoint = free_endpoint();
+    let directory = std::env::temp_dir();
+    let file = |name: &str, text: String| {
+        let path = directory.join(format!("ring-{}-{name}.json5", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let of = |does: &str| {
+        let settings = format!(
+            "{{ mode: 'peer', {does}: {{ endpoints: ['{endpoint}'] }}, scouting: {{ multicast: {{ enabled: false }} }} }}"
+        );
+        file(does, settings)
+    };
+    let (listen, connect) = (of("listen"), of("connect"));
+    let serve = format!("serve --device cpu --name by-file --zenoh {}", listen.display());
+    let ran = served(&serve, || {
+        let call = format!("call --name by-file --zenoh {} --count 500", connect.display());
+        ring(&call).ends(0).says(&["500 of 500 requests answered, 0 wrong, 0 unknown"]);
+    });
+    ran.ends(0).says(&[&format!("as {} says", listen.display()), "1 clients, 500 requests"]);
+    let broken = file("broken", "{ mode: ".to_owned());
+    let ran = ring(&format!("call --zenoh {}", broken.display())).ends(1);
+    ran.complains(&["cannot call echo", &broken.display().to_string()]);
+    for path in [listen, connect, broken] {
+        std::fs::remove_file(path).unwrap();
+    }
 }

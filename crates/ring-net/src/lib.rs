@@ -4,7 +4,7 @@
 //! them is an engine:
 //!
 //! - `shared_memory`, with the feature `iceoryx2`: processes of one host, on Linux;
-//! - `network`, with the feature `zenoh`: hosts;
+//! - `network`, with the feature `zenoh`, or `tls` for encrypted links too: hosts;
 //! - or any other one that carries frames: [`transport`] says what it has to do.
 //!
 //! With the feature `async` a [`RemoteChannel`] becomes a `Stream` of answers and a `Sink` of requests, by `into_async`.

@@ -15,14 +15,18 @@
 //! of 64 KiB. Small frames that are sent faster than the link takes them share a batch; of long ones, 16 of a burst may be on their way.
 //!
 //! [`Endpoints`] makes a configuration that listens on loopback only. It has neither encryption nor access control: whoever reaches
-//! the endpoint can call the service, and can subscribe to the answers of others. Between hosts, hand over a [`zenoh::Config`] with
-//! TLS and `access_control`, as from [`zenoh::Config::from_file`], which sets what [`Endpoints::config`] sets.
+//! the endpoint can call the service, and can subscribe to the answers of others. Between hosts, add TLS and `access_control` to that
+//! [`zenoh::Config`], or hand over one [from a file](zenoh::Config::from_file) after [`carry_frames`]. Where a server denies by
+//! default, a client needs `put` and `declare_subscriber` on the keys above, and `liveliness_token` and `liveliness_query` on the last one, of both flows;
+//! `tests/permission.rs` has a configuration where the name in a client's certificate decides. TLS, endpoints `tls/HOST:PORT`, is the feature `tls`.
 //!
 //! A session of the mode `peer`, as [`Endpoints`] has it, reaches those it is connected with, but nobody behind them: neither a router
 //! nor another peer passes frames on between two peers. Where a router stands between clients and server, both take the mode `client`:
 //! `config.insert_json5("mode", "\"client\"")`. Such a session does not open while the router cannot be reached.
 
-use crate::transport::{ClientId, Connection, EngineError, Fill, Listener, MAX_FRAME_BYTES};
+use crate::transport::{
+    ClientId, Connection, EngineError, Fill, Listener, MAX_FRAME_BYTES, Silence,
+};
 use crossbeam_queue::ArrayQueue;
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
@@ -35,6 +39,9 @@ use std::{
     thread,
     time::Duration,
 };
+/// The engine itself, of which configurations are.
+pub use zenoh;
+
 use zenoh::{
     Session, Wait,
     bytes::ZBytes,
@@ -54,6 +61,9 @@ pub const MAX_NAME_BYTES: usize = 255;
 
 /// How long [`listen`] and [`services`] wait for those who know which services there are.
 const LIVELINESS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a client that has had no answer waits for them.
+const ASKING: Duration = Duration::from_millis(200);
 
 /// How long [`listen`] waits for word of another server that started at the same time, if it is connected with anybody.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -97,48 +107,67 @@ impl Endpoints {
         Self { listen: Vec::new(), connect: vec![endpoint.into()], scouting: None }
     }
 
-    /// The configuration of a zenoh peer with these endpoints. It sets:
-    ///
-    /// - how often a connection is tried again (`connect/retry`);
-    /// - that a link has room for as many batches of frames as zenoh allows, and that a frame for which there is none is dropped
-    ///   at once (`transport/link/tx/queue`);
-    /// - that nothing much longer than a frame is put together from what comes (`transport/link/rx/max_message_size`);
-    /// - that others are not connected to only because a peer knows them (`scouting/gossip`).
+    /// The configuration of a zenoh peer with these endpoints. Connections are tried again soon (`connect/retry`), others are not connected to
+    /// only because a peer knows them (`scouting/gossip`), and links [carry frames](carry_frames).
     ///
     /// # Errors
     /// When zenoh refuses an endpoint.
     pub fn config(&self) -> Result<zenoh::Config, EngineError> {
         // Quoted as Rust quotes them: JSON quotes all that is legal in an endpoint likewise.
         let scouting = self.scouting.as_deref().unwrap_or("auto");
-        let settings = [
-            ("mode", "\"peer\"".to_owned()),
-            ("listen/endpoints", format!("{:?}", self.listen)),
-            ("connect/endpoints", format!("{:?}", self.connect)),
-            (
-                "connect/retry",
-                "{period_init_ms: 100, period_max_ms: 1000, period_increase_factor: 2}".to_owned(),
-            ),
-            ("scouting/multicast/enabled", self.scouting.is_some().to_string()),
-            ("scouting/multicast/interface", format!("{scouting:?}")),
-            ("scouting/gossip/enabled", "false".to_owned()),
-            ("transport/link/tx/queue/size/real_time", "16".to_owned()),
-            (
-                "transport/link/tx/queue/congestion_control/drop",
-                "{wait_before_drop: 0, max_wait_before_drop_fragments: 0}".to_owned(),
-            ),
-            // Of a frame and all that goes with it. What is longer is dropped before it is whole.
-            ("transport/link/rx/max_message_size", (2 * MAX_FRAME_BYTES).to_string()),
-        ];
         let mut config = zenoh::Config::default();
-        for (key, value) in settings {
-            config.insert_json5(key, &value).map_err(|said| EngineError {
-                engine: "zenoh",
-                doing: "setting up its configuration",
-                said: format!("{key} = {value}: {said}"),
-            })?;
-        }
+        set(
+            &mut config,
+            &[
+                ("mode", "\"peer\""),
+                ("listen/endpoints", &format!("{:?}", self.listen)),
+                ("connect/endpoints", &format!("{:?}", self.connect)),
+                (
+                    "connect/retry",
+                    "{period_init_ms: 100, period_max_ms: 1000, period_increase_factor: 2}",
+                ),
+                ("scouting/multicast/enabled", &self.scouting.is_some().to_string()),
+                ("scouting/multicast/interface", &format!("{scouting:?}")),
+                ("scouting/gossip/enabled", "false"),
+            ],
+        )?;
+        carry_frames(&mut config)?;
         Ok(config)
     }
+}
+
+/// Sets in a configuration of one's own how links carry frames:
+///
+/// - a link has room for as many batches of frames as zenoh allows, and a frame for which there is none is dropped at once
+///   (`transport/link/tx/queue`);
+/// - nothing much longer than a frame is put together from what comes (`transport/link/rx/max_message_size`).
+///
+/// # Errors
+/// When zenoh refuses one of these settings.
+pub fn carry_frames(config: &mut zenoh::Config) -> Result<(), EngineError> {
+    set(
+        config,
+        &[
+            ("transport/link/tx/queue/size/real_time", "16"),
+            (
+                "transport/link/tx/queue/congestion_control/drop",
+                "{wait_before_drop: 0, max_wait_before_drop_fragments: 0}",
+            ),
+            // Of a frame and all that goes with it. What is longer is dropped before it is whole.
+            ("transport/link/rx/max_message_size", &(2 * MAX_FRAME_BYTES).to_string()),
+        ],
+    )
+}
+
+fn set(config: &mut zenoh::Config, settings: &[(&str, &str)]) -> Result<(), EngineError> {
+    for (key, value) in settings {
+        config.insert_json5(key, value).map_err(|said| EngineError {
+            engine: "zenoh",
+            doing: "setting up its configuration",
+            said: format!("{key} = {value}: {said}"),
+        })?;
+    }
+    Ok(())
 }
 
 /// A name that no service can have.
@@ -270,13 +299,11 @@ pub fn listen_with_queue(
     check(name)?;
     let session = open(config)?;
     let me = session.zid().to_string();
-    let refuse_if_served = || {
-        let others = alive(&session, &format!("ring/{name}/server/*"))?;
-        match others.into_iter().filter_map(|key| chunk(&key, 3)).find(|server| *server != me) {
+    let refuse_if_served =
+        || match served_by(&session, name, LIVELINESS_TIMEOUT)?.find(|server| *server != me) {
             Some(server) => Err(ListenError::AlreadyServed { name: name.to_owned(), server }),
             None => Ok(()),
-        }
-    };
+        };
     refuse_if_served()?;
     let counts = Arc::new(Counts::default());
     let (subscriber, inbox) =
@@ -287,8 +314,7 @@ pub fn listen_with_queue(
         .wait()
         .map_err(failed("declaring that the service is served"))?;
     // Another server may have come between. Then each hears of the other now.
-    let info = session.info();
-    if info.peers_zid().wait().chain(info.routers_zid().wait()).next().is_some() {
+    if is_connected(&session) {
         thread::sleep(SETTLING);
         refuse_if_served()?;
     }
@@ -309,7 +335,7 @@ pub fn listen_with_queue(
 /// When zenoh fails.
 pub fn services(config: zenoh::Config) -> Result<Vec<String>, EngineError> {
     let session = open(config)?;
-    let keys = alive(&session, "ring/*/server/*")?;
+    let keys = alive(&session, "ring/*/server/*", LIVELINESS_TIMEOUT)?;
     let names: BTreeSet<_> = keys.iter().filter_map(|key| chunk(key, 1)).collect();
     Ok(names.into_iter().collect())
 }
@@ -375,6 +401,22 @@ impl Connection for NetworkConnection {
         self.ends = Ends::declare(&self.session, &self.name, client, &self.counts, self.frames)?;
         self.client = client;
         Ok(())
+    }
+
+    fn silence(&mut self) -> Silence {
+        if !is_connected(&self.session) {
+            return Silence::NotConnected(
+                "its zenoh session is connected with nobody: does the server listen at that endpoint, and do both sides' TLS and users let them connect?".into(),
+            );
+        }
+        match served_by(&self.session, &self.name, ASKING).ok().and_then(|mut by| by.next()) {
+            Some(server) => Silence::NotPermitted(format!(
+                "the zenoh session {server} serves it, and gets nothing from this client, or this client nothing from it: see access_control in zenoh's configurations"
+            )),
+            None => Silence::NotConnected(
+                "its zenoh session is connected, but knows nobody who serves it: is it served there by that name, and may this client see it (access_control)?".into(),
+            ),
+        }
     }
 }
 
@@ -545,11 +587,26 @@ fn failed<E: ToString>(doing: &'static str) -> impl FnOnce(E) -> EngineError {
     move |error| EngineError { engine: "zenoh", doing, said: error.to_string() }
 }
 
+/// Whether it is connected with another one.
+fn is_connected(session: &Session) -> bool {
+    let info = session.info();
+    info.peers_zid().wait().chain(info.routers_zid().wait()).next().is_some()
+}
+
+/// The identities of the sessions that serve that name.
+fn served_by(
+    session: &Session,
+    name: &str,
+    within: Duration,
+) -> Result<impl Iterator<Item = String>, EngineError> {
+    let keys = alive(session, &format!("ring/{name}/server/*"), within)?;
+    Ok(keys.into_iter().filter_map(|key| chunk(&key, 3)))
+}
+
 /// The keys of the liveliness tokens that match.
-fn alive(session: &Session, keys: &str) -> Result<Vec<String>, EngineError> {
+fn alive(session: &Session, keys: &str, within: Duration) -> Result<Vec<String>, EngineError> {
     let doing = "asking which services there are";
-    let replies =
-        session.liveliness().get(keys).timeout(LIVELINESS_TIMEOUT).wait().map_err(failed(doing))?;
+    let replies = session.liveliness().get(keys).timeout(within).wait().map_err(failed(doing))?;
     // It ends when all have replied, or at the timeout.
     Ok(std::iter::from_fn(|| replies.recv().ok())
         .filter_map(|reply| reply.into_result().ok())
