@@ -61,7 +61,7 @@ fn call(channel: &mut Echoes, seed: u64) {
 fn is_not_permitted(config: impl Fn() -> zenoh::Config) -> String {
     let begun = std::time::Instant::now();
     loop {
-        match open(config(), SHORT).err().expect("it is not let in") {
+        match open(config(), SHORT).expect_err("it is not let in") {
             ConnectError::NotPermitted { service, said } => {
                 assert_eq!(service, NAME);
                 return said;
