@@ -8,23 +8,37 @@ use crate::memory::claims::Claims;
 use crate::memory::end::Lines;
 use crate::memory::inbox::{Look, Sought};
 
-/// Most ticks between an answer and the look behind it, about as long as the bus takes there and back: a host that sends its next
-/// request at once has sent it by then, and a slower one is not worth waiting for.
-const MOST_HOLD: u64 = 1200;
+/// Ticks of a look, about: a read across the bus, there and back. Looks follow each other so.
+const LOOK: u64 = 2400;
 
-/// Ticks by which that look comes later when it came too early for the next request, and sooner when it did not. So it comes too early
+/// The latest look that is timed, in ticks behind an answer. A host that sends again at once has sent by then.
+const LATEST: u64 = MOST_LOOKS as u64 * LOOK - 1;
+
+/// Looks behind an answer, at most, before one that shows the next request of such a host.
+const MOST_LOOKS: u32 = 4;
+
+/// Ticks by which looks come later when the timed one came too early for the next request, and sooner when it did not. So it comes too early
 /// for one request in five. Such a request waits for another look, more than a microsecond; a later look costs each of the other
 /// four what it is later.
 const LATER: u64 = 48;
 const SOONER: u64 = 12;
 
-/// How long the next such look is held back, where this one was by `hold` and the request was there after `looks` more.
+/// How long the first look behind an answer is held back, so that one of those that follow each other comes `timed` ticks behind it.
 #[inline(always)]
-fn next_hold(hold: u64, looks: u32) -> u64 {
-    match looks {
-        0 => hold.saturating_sub(SOONER),
-        1 => (hold + LATER).min(MOST_HOLD),
-        _ => hold, // the host has done something else between
+fn hold(timed: u64) -> u64 {
+    timed % LOOK
+}
+
+/// When the look is to come that is timed, where it was to come at `timed` and the request was there after `looks` others.
+#[inline(always)]
+fn next_timed(timed: u64, looks: u32) -> u64 {
+    let before = (timed / LOOK) as u32; // looks before the one that is timed
+    if looks <= before {
+        timed.saturating_sub(SOONER)
+    } else if looks <= MOST_LOOKS {
+        (timed + LATER).min(LATEST)
+    } else {
+        timed // the host has done something else between
     }
 }
 
@@ -63,8 +77,14 @@ impl<K: Kernel> Channel<'_, K> {
     /// Whether the only polling warp of a block does all that comes between a look and the handler of an inline request.
     pub const AWAITS_INLINE: bool = Self::STAGES || Self::ANSWERS_ALONE;
 
-    /// Whether that warp answers by itself. The first look behind an answer is then held back.
+    /// Whether that warp answers by itself.
     const ANSWERS_ALONE: bool = Self::ANSWERS_INLINE && Self::POLLS_ALONE && Self::IN_ORDER;
+
+    /// Whether the first look behind an answer is held back: where that warp answers, and where the block does whose messages take several
+    /// lines, which the host reads and writes one behind the other. Where the block answers one of one line, the host has sent
+    /// the next by the time that the block polls again.
+    pub const HOLDS: bool =
+        Self::ANSWERS_ALONE || Self::STAGES && Self::POLLS_ALONE && Self::SPAN.0 > 1;
 
     /// The only polling warp, which has noted when it began to look, of an active channel with no budget to look after: looks for
     /// request `next`, `most` times at most, until a look tells of requests. If that is in its line, whole, and its
@@ -92,7 +112,7 @@ impl<K: Kernel> Channel<'_, K> {
         // A CPU's thread pauses after each look.
         let most = if Threads::WARP == 1 { 1 } else { most };
         let mut looks = 0;
-        let was_due = Self::ANSWERS_ALONE && self.await_look(&mut at);
+        let was_due = Self::HOLDS && self.await_look(&mut at);
         loop {
             let request = (requests, index);
             let kind = (false, Self::ACQUIRES);
@@ -111,7 +131,7 @@ impl<K: Kernel> Channel<'_, K> {
                 return (looks, Awaited::Look(look));
             }
             if was_due && self.is_lane_0() {
-                m.inbox.hold.set(next_hold(m.inbox.hold.get(), looks));
+                m.inbox.timed.set(next_timed(m.inbox.timed.get(), looks));
             }
             // On a CPU `look` has noted when looks began.
             let unseen = if Threads::WARP == 1 { tally.before.get() } else { before };
@@ -133,7 +153,7 @@ impl<K: Kernel> Channel<'_, K> {
 
     /// The only polling warp: notes whether the host had another request in flight when it sent request `next`, the first of a look.
     #[inline(always)]
-    fn note_in_flight(&self, look: Look, next: u64) {
+    pub fn note_in_flight(&self, look: Look, next: u64) {
         look.tell_control(self.threads_of_block(), |control| {
             let in_flight = (next as u32).wrapping_sub(control.credit);
             self.memory().inbox.was_alone.set(in_flight == 0);
@@ -143,10 +163,10 @@ impl<K: Kernel> Channel<'_, K> {
     /// Lane 0 of the only polling warp, when an answer is out: says when the next look is due. A host that waits for the answer before it
     /// sends again cannot have sent yet: a look that begins at once misses its request, and the next one begins a microsecond later.
     #[inline(always)]
-    fn plan_look(&self) {
+    pub fn plan_look(&self) {
         let inbox = &self.memory().inbox;
         if inbox.was_alone.get() {
-            inbox.look_due.set(self.ticks().wrapping_add(inbox.hold.get()));
+            inbox.look_due.set(self.ticks().wrapping_add(hold(inbox.timed.get())));
         }
     }
 
@@ -162,7 +182,7 @@ impl<K: Kernel> Channel<'_, K> {
         loop {
             *at = self.ticks();
             let left = due.wrapping_sub(*at);
-            if left == 0 || left > MOST_HOLD {
+            if left == 0 || left > LOOK {
                 break;
             }
         }
@@ -176,37 +196,44 @@ impl<K: Kernel> Channel<'_, K> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_HOLD, next_hold};
+    use super::{LATEST, LOOK, hold, next_timed};
 
-    /// How long a look is held back after requests that come so many ticks behind each answer by turns, and how many of the
+    /// When the timed look comes after requests that come so many ticks behind each answer by turns, and how many of the
     /// last thousand it was too early for.
-    fn held_back(ticks: &[u64]) -> (u64, usize) {
-        let (mut hold, mut missed) = (0, 0);
-        for n in 0..2000 {
-            let is_early = hold < ticks[n % ticks.len()];
-            missed += usize::from(is_early && n >= 1000);
-            hold = next_hold(hold, u32::from(is_early));
+    fn timed_for(ticks: &[u64]) -> (u64, usize) {
+        let (mut timed, mut missed) = (0, 0);
+        for n in 0..4000 {
+            let request = ticks[n % ticks.len()];
+            let looks = request.saturating_sub(hold(timed)).div_ceil(LOOK) as u32;
+            missed += usize::from(timed < request && n >= 3000);
+            timed = next_timed(timed, looks);
         }
-        (hold, missed)
+        (timed, missed)
     }
 
     #[test]
-    fn a_look_is_held_back_until_most_requests_are_there() {
-        assert_eq!(held_back(&[0]), (0, 0));
-        let (hold, missed) = held_back(&[500]);
-        assert!((440..560).contains(&hold) && (150..250).contains(&missed), "{hold} {missed}");
+    fn a_look_comes_when_most_requests_are_there() {
+        assert_eq!(timed_for(&[0]), (0, 0));
+        for at in [500, 2000, LOOK - 20, LOOK + 20, 3700, 9000] {
+            let (timed, missed) = timed_for(&[at]);
+            assert!(
+                timed.abs_diff(at) < 60 && (150..250).contains(&missed),
+                "{at}: {timed} {missed}"
+            );
+        }
         // One in ten comes later: the others do not wait for it.
         let mut ticks = [300; 10];
         ticks[9] = 1100;
-        let (hold, _) = held_back(&ticks);
-        assert!(hold < 400, "{hold}");
+        let (timed, _) = timed_for(&ticks);
+        assert!(timed < 400, "{timed}");
     }
 
     #[test]
-    fn no_look_is_held_back_for_a_host_that_does_other_things() {
-        assert_eq!(next_hold(700, 2), 700);
-        assert_eq!(next_hold(700, u32::MAX), 700);
-        let (hold, missed) = held_back(&[5 * MOST_HOLD]);
-        assert_eq!((hold, missed), (MOST_HOLD, 1000));
+    fn no_look_is_timed_for_a_host_that_does_other_things() {
+        assert_eq!(next_timed(700, 5), 700);
+        assert_eq!(next_timed(700, u32::MAX), 700);
+        assert_eq!(next_timed(LATEST, 4), LATEST);
+        let (timed, missed) = timed_for(&[5 * LOOK]);
+        assert_eq!((timed, missed), (0, 1000));
     }
 }

@@ -359,6 +359,9 @@ impl<K: Kernel> Channel<'_, K> {
             // SAFETY: the request is in the window, and the block handles it before anything else.
             unsafe { <K::Scope as Scope<K>>::announce(self.block, self.window()) };
         }
+        if Self::HOLDS {
+            self.note_in_flight(look, next);
+        }
     }
 
     /// Whether `next`, which was the first unclaimed request, still is.

@@ -294,7 +294,7 @@ impl<K: Kernel> Channel<'_, K> {
         m.inbox.missing.set(0);
         m.inbox.turns.set(1); // look 0 would be at the command, at which the boot has looked
         m.inbox.look_due.set(0);
-        m.inbox.hold.set(0);
+        m.inbox.timed.set(0);
         m.inbox.published.set(next);
         m.inbox.seen_tail.set(m.boot.word(boot::BELL + CONTROL, 8) >> 32);
         m.outbox.committed.store(next as u32, Relaxed);

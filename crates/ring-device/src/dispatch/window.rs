@@ -274,6 +274,9 @@ impl<K: Kernel> Channel<'_, K> {
             let unseen = m.telemetry.unseen.get();
             m.telemetry.count(1, took, began.wrapping_sub(unseen));
             self.trace((next, 1), (began, began.wrapping_add(took)), unseen);
+            if Self::HOLDS {
+                self.plan_look();
+            }
         }
         self.warp_sync();
     }

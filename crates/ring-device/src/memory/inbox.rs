@@ -44,8 +44,8 @@ pub(crate) struct Inbox {
     pub was_alone: Cell<bool>,
     /// When the first look behind the answer to such a request is due, in ticks; 0 for at once.
     pub look_due: Cell<u64>,
-    /// Ticks between such an answer and that look, as they have proved best.
-    pub hold: Cell<u64>,
+    /// Ticks between such an answer and a look behind it, as they have proved best.
+    pub timed: Cell<u64>,
     /// Tail of the requests as last seen in the doorbell: the low half of an index.
     pub seen_tail: Cell<u64>,
     /// Requests that the host was told to be consumed, as an index.
