@@ -40,7 +40,7 @@ pub(crate) struct Inbox {
     /// ended, so that every so many'th look is at the host's command, too.
     pub turns: Cell<u64>,
     /// Whether the host had no other request in flight when it sent the one that was answered last. Set by the thread that has
-    /// its control atom, where one warp polls and answers by itself; so are the next two, by its lane 0.
+    /// its control atom, where looks behind answers are timed; so are the next two, by lane 0 of the only polling warp.
     pub was_alone: Cell<bool>,
     /// When the first look behind the answer to such a request is due, in ticks; 0 for at once.
     pub look_due: Cell<u64>,

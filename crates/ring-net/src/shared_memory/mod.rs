@@ -67,6 +67,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -413,6 +414,11 @@ pub fn listen(name: &str, config: &Config) -> Result<SharedListener, ListenError
     open().map_err(|failure: Failure| failure.for_server(name, config))
 }
 
+/// The number of the user as whom this process runs.
+fn user() -> io::Result<u32> {
+    Ok(fs::metadata("/proc/self")?.uid())
+}
+
 /// Where iceoryx2 keeps its files, and how the names of its shared memory begin.
 ///
 /// They are in memory, as it syncs each file to the disk otherwise, which takes milliseconds; and each user has others, as nobody else
@@ -421,7 +427,7 @@ fn places() -> Result<(Path, FileName), Failure> {
     let failed = |said: &dyn fmt::Display| {
         Failure::Engine(failed("finding the directory of this process's user", said))
     };
-    let user = fs::metadata("/proc/self").map_err(|error| failed(&error))?.uid();
+    let user = user().map_err(|error| failed(&error))?;
     let path = format!("{MEMORY}/ring-{user}");
     // iceoryx2 would only say that something is wrong.
     if let Ok(found) = fs::symlink_metadata(&path)

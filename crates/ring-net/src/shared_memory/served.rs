@@ -4,7 +4,7 @@
 //! list all (mode 711). The link has the service's name, with `,` for `/`, and leads to the number of the server's process. It is made at
 //! once and read without being opened, so that nobody waits for what another user has put there.
 
-use super::MEMORY;
+use super::{MEMORY, user};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
@@ -25,7 +25,7 @@ impl Mark {
     }
 
     fn set_in(memory: &Path, name: &str) -> io::Result<Mark> {
-        let user = fs::metadata("/proc/self")?.uid();
+        let user = user()?;
         let directory = directory(memory, user);
         match DirBuilder::new().mode(MODE).create(&directory) {
             // Whatever the process takes away from the modes of what it creates.
@@ -59,8 +59,7 @@ impl Drop for Mark {
 ///
 /// It finds none where processes of others are hidden from this one.
 pub fn by_another_user(name: &str) -> Option<u32> {
-    let user = fs::metadata("/proc/self").ok()?.uid();
-    by_another_than(user, Path::new(MEMORY), name)
+    by_another_than(user().ok()?, Path::new(MEMORY), name)
 }
 
 fn by_another_than(user: u32, memory: &Path, name: &str) -> Option<u32> {
@@ -96,7 +95,7 @@ mod tests {
     fn others_find_what_a_user_serves_and_no_more() {
         let memory = std::env::temp_dir().join(format!("ring-served-{}", process::id()));
         fs::create_dir(&memory).unwrap();
-        let me = fs::metadata("/proc/self").unwrap().uid();
+        let me = user().unwrap();
         let seen = |user, name| by_another_than(user, &memory, name);
         assert_eq!(seen(me + 1, "a/b"), None);
         let mark = Mark::set_in(&memory, "a/b").unwrap();
