@@ -2,14 +2,14 @@
 //! those that do not meet.
 
 use crate::faults::{names, on_each_device_alone};
-use ring_example_kernels::{Astray, Found, GridSum, Numbers, Ripple, Rounds};
+use ring_example_kernels::{Astray, Found, GridSum, Leave, LeftBehind, Numbers, Ripple, Rounds};
 use ring_host::error::BlockLimit;
 use ring_host::kernels::Echo;
 use ring_host::{
-    DeviceFault, DeviceKind, Exit, KernelHandle, LaunchConfig, LaunchError, MAX_GRID_BLOCKS,
-    Memory, Mode, RecvTimeoutError, Runtime,
+    Buffer, DeviceFault, DeviceKind, Exit, KernelHandle, LaunchConfig, LaunchError,
+    MAX_GRID_BLOCKS, Memory, Mode, RecvTimeoutError, Runtime,
 };
-use ring_tests::{LONG, WAYS, active, exchange, kernels, on_each_device};
+use ring_tests::{LONG, WAYS, active, exchange, kernels, on_each_device, on_each_device_with};
 
 fn config(blocks: u32, threads: u32) -> LaunchConfig {
     let launch = LaunchConfig::default().blocks(blocks).threads(threads);
@@ -230,6 +230,144 @@ fn a_handler_that_panics_in_any_block_ends_the_grid() {
                     other => panic!("{astray:?}: {other:?}"),
                 }
             }
+        }
+        exchange(&mut active(host, LaunchConfig::default()), 1);
+    });
+}
+
+/// A kernel whose first block answers, with a buffer of an element for each block.
+fn left_behind(host: &Runtime, launch: LaunchConfig) -> (KernelHandle<LeftBehind>, Buffer<u32>) {
+    let mut kernel = host
+        .launch::<LeftBehind>(launch.kernels(kernels::of_examples::<LeftBehind>()))
+        .unwrap_or_else(|error| panic!("{error}"));
+    kernel.activate(LONG).unwrap();
+    let left = host.buffer(kernel.blocks() as usize).unwrap();
+    (kernel, left)
+}
+
+fn on_each_device_of_examples(test: impl Fn(&Runtime)) {
+    let launch = LaunchConfig::default().kernels(kernels::of_examples::<LeftBehind>());
+    on_each_device_with::<LeftBehind>(&launch, test);
+}
+
+fn leave(left: &Buffer<u32>, value: u32) -> Leave {
+    let left = left.reference();
+    Leave { left, value, nanoseconds: 0, astray: Astray::None as u32, waits: 0 }
+}
+
+#[test]
+fn what_is_left_to_do_behind_an_answer_is_done_before_the_next_message() {
+    on_each_device_of_examples(|host| {
+        for (blocks, threads) in [(1, 64), (2, 32), (4, 64), (3, 512), (40, 32)] {
+            if blocks > 4 && host.device().kind == DeviceKind::Cpu {
+                continue;
+            }
+            let launch = LaunchConfig::default().blocks(blocks).threads(threads);
+            let (mut kernel, left) = left_behind(host, launch);
+            let others = u64::from(blocks - 1);
+            let mut before = 0;
+            for round in 0..100u32 {
+                // At once, and in batches, which are answered when all is done.
+                let value = 1 + round * 7;
+                let asked = Leave { nanoseconds: 2000 * (round % 3), ..leave(&left, value) };
+                if round % 10 < 7 {
+                    kernel.send(asked, LONG).unwrap();
+                    assert_eq!(
+                        kernel.recv(LONG).unwrap(),
+                        others * before,
+                        "{blocks} blocks, {round}"
+                    );
+                } else {
+                    assert_eq!(kernel.try_send_batch(&[asked; 3]).unwrap(), 3);
+                    for sum in [before, u64::from(value), u64::from(value)] {
+                        assert_eq!(
+                            kernel.recv(LONG).unwrap(),
+                            others * sum,
+                            "{blocks} blocks, {round}"
+                        );
+                    }
+                }
+                before = u64::from(value);
+            }
+            // The host sees all of it when the kernel is inactive.
+            kernel.send(Leave { nanoseconds: 50_000, ..leave(&left, 12) }, LONG).unwrap();
+            kernel.recv(LONG).unwrap();
+            kernel.deactivate(LONG).unwrap();
+            let mut found = vec![0; blocks as usize];
+            left.download(0, &mut found, LONG).unwrap();
+            assert_eq!(found[0], 0);
+            assert!(found[1..].iter().all(|found| *found == 12), "{found:?}");
+            kernel.terminate(LONG).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_first_block_answers_in_each_way_of_running() {
+    on_each_device_of_examples(|host| {
+        for (mode, memory) in WAYS {
+            let launch = LaunchConfig::default().blocks(3).threads(64).mode(mode).memory(memory);
+            let (mut kernel, left) = left_behind(host, launch);
+            for n in 1..20 {
+                kernel.send(Leave { nanoseconds: 10_000, ..leave(&left, n) }, LONG).unwrap();
+                assert_eq!(kernel.recv(LONG).unwrap(), 2 * u64::from(n - 1), "{mode} {memory}");
+                if n % 10 == 9 {
+                    kernel.deactivate(LONG).unwrap();
+                    kernel.activate(LONG).unwrap();
+                }
+            }
+            kernel.terminate(LONG).unwrap();
+        }
+    });
+}
+
+#[test]
+fn an_answer_does_not_wait_for_what_is_left_to_do() {
+    on_each_device_of_examples(|host| {
+        let (mut kernel, left) = left_behind(host, LaunchConfig::default().blocks(2).threads(64));
+        // The other block waits for the host, and what goes astray in it is told behind that.
+        for astray in [Astray::None, Astray::LastWaits] {
+            left.upload(0, &[0, 0], LONG).unwrap();
+            let asked = Leave { waits: 1, astray: astray as u32, ..leave(&left, 5) };
+            kernel.send(asked, LONG).unwrap();
+            assert_eq!(kernel.recv(LONG).unwrap(), 0);
+            let mut found = [7; 2];
+            left.download(0, &mut found, LONG).unwrap();
+            assert_eq!(found, [0, 0]);
+            left.upload(0, &[1], LONG).unwrap();
+            if astray == Astray::None {
+                kernel.send(leave(&left, 6), LONG).unwrap();
+                assert_eq!(kernel.recv(LONG).unwrap(), 1 + 5);
+            }
+        }
+        kernel.send(leave(&left, 6), LONG).unwrap();
+        match kernel.recv(LONG) {
+            Err(RecvTimeoutError::Fault(DeviceFault::Left { channel: 0, exit, .. })) => {
+                assert_eq!(exit, Exit::MissedBarrier);
+            }
+            other => panic!("{other:?}"),
+        }
+        exchange(&mut active(host, LaunchConfig::default()), 1);
+    });
+}
+
+#[test]
+fn a_panic_behind_an_answer_ends_the_grid() {
+    let on_a_gpu = kernels::bears_panics::<LeftBehind>(here!("a_panic_behind_an_answer"));
+    on_each_device_of_examples(|host| {
+        if host.device().kind == DeviceKind::Cuda && !on_a_gpu {
+            return;
+        }
+        let (mut kernel, left) = left_behind(host, LaunchConfig::default().blocks(3).threads(64));
+        kernel.send(leave(&left, 4), LONG).unwrap();
+        assert_eq!(kernel.recv(LONG).unwrap(), 0);
+        let astray = Astray::LastPanics as u32;
+        kernel.send(Leave { astray, nanoseconds: 1_000_000, ..leave(&left, 5) }, LONG).unwrap();
+        assert_eq!(kernel.recv(LONG).unwrap(), 8);
+        kernel.send(leave(&left, 6), LONG).unwrap();
+        match kernel.recv(LONG) {
+            Err(RecvTimeoutError::Fault(DeviceFault::HandlerPanicked { channel: 0, .. })) => {}
+            other => panic!("{other:?}"),
         }
         exchange(&mut active(host, LaunchConfig::default()), 1);
     });

@@ -128,6 +128,7 @@ pub const EXAMPLES: Module = Module {
         "ring_Split",
         "ring_WordCount",
         "ring_GridSum",
+        "ring_LeftBehind",
         "ring_Ripple",
         "ring_Meetings",
         "ring_Passing",

@@ -15,6 +15,17 @@ pub(crate) const UNREAD: u64 = 0;
 /// There where the host says that there is no table: no address is odd.
 const NONE: u64 = 1;
 
+/// What a handler wants of a buffer.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// What stands beside its generation in the table.
+    mark: u64,
+    /// Whether it must acquire what was written to the buffer before the message was sent: not where the thread has done so, or only adds.
+    acquires: bool,
+    /// Whether it may write there.
+    writes: bool,
+}
+
 /// The elements that a reference names, if a kernel that [declares](crate::Kernel::USES_PAYLOAD) that it uses memory outside
 /// its messages may see them: the buffer has that generation now, all of the elements are in it, and they are aligned.
 #[inline(always)]
@@ -23,7 +34,18 @@ pub(crate) fn view<'a, T: Element>(
     is_declared: bool,
     reference: &BufferRef<T>,
 ) -> Option<View<'a, T>> {
-    find(block, is_declared, reference, (0, true))
+    find(block, is_declared, reference, Wanted { mark: 0, acquires: true, writes: true })
+}
+
+/// The same, to read only.
+#[inline(always)]
+pub(crate) fn read_view<'a, T: Element>(
+    block: ThreadBlock<'a>,
+    is_declared: bool,
+    reference: &BufferRef<T>,
+) -> Option<ReadView<'a, T>> {
+    find(block, is_declared, reference, Wanted { mark: 0, acquires: true, writes: false })
+        .map(ReadView)
 }
 
 /// The elements of a frozen buffer, likewise.
@@ -33,7 +55,8 @@ pub(crate) fn frozen<'a, T: Element>(
     is_declared: bool,
     reference: &BufferRef<T>,
 ) -> Option<&'a [T]> {
-    let View { at, count, .. } = find(block, is_declared, reference, (FROZEN, true))?;
+    let wanted = Wanted { mark: FROZEN, acquires: true, writes: false };
+    let View { at, count, .. } = find(block, is_declared, reference, wanted)?;
     // SAFETY: so many aligned elements, plain bytes, of a buffer that the host wrote before it named it in the table, and that nobody
     // writes while it is frozen: its host has no function for that, and no view of it is made. Its memory becomes another's only when
     // the answer to the message is there.
@@ -48,22 +71,25 @@ pub(crate) fn adder<'a>(
     is_declared: bool,
     reference: &BufferRef<u64>,
 ) -> Option<Adder<'a>> {
-    find(block, is_declared, reference, (0, false)).map(Adder)
+    find(block, is_declared, reference, Wanted { mark: 0, acquires: false, writes: true })
+        .map(Adder)
 }
 
-/// The same, of a buffer beside whose generation stands `mark`.
+/// The same, of a buffer as it is wanted.
 #[inline(always)]
 fn find<'a, T: Element>(
     block: ThreadBlock<'a>,
     is_declared: bool,
     reference: &BufferRef<T>,
-    (mark, acquires): (u64, bool),
+    wanted: Wanted,
 ) -> Option<View<'a, T>> {
     if !is_declared {
         return None; // nothing would order what it writes before its answer
     }
-    // No element is reached but through here: an answer without it needs no fence in front of it.
-    block.memory().signals.uses_payload.set(true);
+    if wanted.writes {
+        // No element is written but through here: an answer without it needs no fence in front of it.
+        block.memory().signals.uses_payload.set(true);
+    }
     let (entry, generation) = (reference.entry() as usize, u64::from(reference.generation()));
     if generation == 0 || entry >= MAX_BUFFERS {
         return None;
@@ -74,13 +100,13 @@ fn find<'a, T: Element>(
     // The entry was copied there before the host sent the message, which this thread has acquired. Both halves are on their way at once:
     // the first does not acquire.
     let [address, of_place] = Gpu::load_whole(&entry.place);
-    let [bytes, of_extent] = match acquires {
+    let [bytes, of_extent] = match wanted.acquires {
         // SYNC: acquires what was copied to the buffer and to its entry before the host sent the message, and what other blocks have
         // written there, also past an L1 cache that still holds other bytes of that memory.
         true => Gpu::observe(&entry.extent),
         false => Gpu::load_whole(&entry.extent),
     };
-    let named = generation | mark;
+    let named = generation | wanted.mark;
     if of_place != named || of_extent != named {
         return None; // given back, not yet whole, of another runtime, or frozen where it may not be, or not where it must
     }
@@ -170,6 +196,45 @@ impl<'a, T: Element> View<'a, T> {
     #[inline(always)]
     pub fn elements(&self) -> Option<Elements<'a, T>> {
         (self.count > 0).then(|| Elements { at: self.at, last: self.count - 1, of: PhantomData })
+    }
+}
+
+/// The elements of a buffer, which a handler only reads: as a [`View`], but an answer waits for nothing on its account, where one behind a
+/// view waits until what was written through it can be seen.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadView<'a, T>(View<'a, T>);
+
+impl<T: Element> ReadView<'_, T> {
+    /// How many elements these are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether these are no elements at all.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Element `i`, or `None` past the end.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> Option<T> {
+        self.0.get(i)
+    }
+
+    /// The elements, one after the other, each read when it is asked for.
+    #[inline(always)]
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.0.iter()
+    }
+}
+
+impl<T: Element32> ReadView<'_, T> {
+    /// Elements `i` to `i + 3`, read at once: as [`View::get4`].
+    #[inline(always)]
+    pub fn get4(&self, i: usize) -> Option<[T; 4]> {
+        self.0.get4(i)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::block::cell::Cell;
 use crate::block::{Cooperate, Threads};
-use crate::buffers::{self, Adder, View};
+use crate::buffers::{self, Adder, ReadView, View};
 use crate::memory::scratch::Room;
 use crate::number::Number;
 use crate::reduce;
@@ -86,6 +86,12 @@ impl<'a> ThreadContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
+    }
+
+    /// The same, to read only: the answer does not wait until what the handler has written can be seen, if it has written nothing else.
+    #[inline(always)]
+    pub fn read_view<T: Element>(&self, reference: &BufferRef<T>) -> Option<ReadView<'a, T>> {
+        buffers::read_view(self.block, self.payload.is_declared, reference)
     }
 
     /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
@@ -238,6 +244,12 @@ impl<'a> WarpContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
+    }
+
+    /// The same, to read only: the answer does not wait until what the handler has written can be seen, if it has written nothing else.
+    #[inline(always)]
+    pub fn read_view<T: Element>(&self, reference: &BufferRef<T>) -> Option<ReadView<'a, T>> {
+        buffers::read_view(self.block, self.payload.is_declared, reference)
     }
 
     /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
@@ -393,6 +405,12 @@ impl<'a> BlockContext<'a> {
     #[inline(always)]
     pub fn view<T: Element>(&self, reference: &BufferRef<T>) -> Option<View<'a, T>> {
         buffers::view(self.block, self.payload.is_declared, reference)
+    }
+
+    /// The same, to read only: the answer does not wait until what the handler has written can be seen, if it has written nothing else.
+    #[inline(always)]
+    pub fn read_view<T: Element>(&self, reference: &BufferRef<T>) -> Option<ReadView<'a, T>> {
+        buffers::read_view(self.block, self.payload.is_declared, reference)
     }
 
     /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a

@@ -1,7 +1,7 @@
 //! What a handler sees that all blocks of a grid run.
 
 use crate::block::{Cooperate, Threads};
-use crate::buffers::{self, View};
+use crate::buffers::{self, ReadView, View};
 use crate::context::Payload;
 use crate::dispatch::fell_out;
 use crate::memory::devices::{DevicesMemory, MeetingOfDevices};
@@ -93,6 +93,18 @@ impl<'a> GridContext<'a> {
         Threads::WARP as usize
     }
 
+    /// Index of the calling thread's warp in its block, from 0.
+    #[inline(always)]
+    pub fn warp(&self) -> usize {
+        self.thread() / self.lanes()
+    }
+
+    /// Warps in each block; 1 on the CPU device. The last one may have fewer threads than [`lanes`](Self::lanes).
+    #[inline(always)]
+    pub fn warps(&self) -> usize {
+        self.threads().div_ceil(self.lanes())
+    }
+
     /// Index of the calling thread in the grid, from 0: threads of a block are side by side.
     #[inline(always)]
     pub fn index(&self) -> usize {
@@ -164,11 +176,23 @@ impl<'a> GridContext<'a> {
         buffers::view(self.block, self.shares_memory, reference)
     }
 
+    /// The same, to read only: the answer does not wait until what the handler has written can be seen, if it has written nothing else.
+    #[inline(always)]
+    pub fn read_view<T: Element>(&self, reference: &BufferRef<T>) -> Option<ReadView<'a, T>> {
+        buffers::read_view(self.block, self.shares_memory, reference)
+    }
+
     /// The elements of a frozen buffer that a reference names: a slice as any other, since nobody changes them any more. `None` where a
     /// [`view`](Self::view) would be, and if the buffer is not frozen. Of a frozen one there is no view.
     #[inline(always)]
     pub fn frozen<T: Element>(&self, reference: &BufferRef<T>) -> Option<&'a [T]> {
         buffers::frozen(self.block, self.shares_memory, reference)
+    }
+
+    /// Waits until all threads of the warp are here; what they wrote before is seen after by the warp.
+    #[inline(always)]
+    pub fn sync_warp(&self) {
+        self.block.warp_sync();
     }
 
     /// Waits until all threads of the block are here; what they wrote before is seen after by the block.
@@ -425,6 +449,7 @@ pub(crate) fn give_up(block: ThreadBlock<'_>, why: Trouble) {
             memory.life.panicked.set(true);
             // SAFETY: the thread is one of a block that runs a handler.
             unsafe { fell_out(block) };
+            block.fence_block(); // `panicked` before what may send the others to a barrier
         }
         block.warp_sync();
     } else {

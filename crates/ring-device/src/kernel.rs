@@ -43,6 +43,15 @@ pub trait Kernel: Sized + 'static {
     /// follows the edges of a graph does. No other block that needs block-shared memory has room beside it then, and all ring
     /// kernels' blocks do: such a kernel has its multiprocessors for itself.
     const PREFERS_L1: bool = false;
+    /// Of scope [`Grid`](crate::Grid): whether a message is answered as soon as the handler has returned in block 0, while other blocks may still
+    /// be at it, and not when it has returned in all. The next message begins when it has, in any case. So what is left to do for a message
+    /// keeps no answer waiting, as to write what only later messages need: blocks do it behind the last barrier of the handler, and block 0 does not.
+    /// Messages that come in batches are answered when all blocks have returned.
+    ///
+    /// When such an answer is there the host sees what block 0 has written for the message, and other blocks before the last barrier. What they have
+    /// written since it sees when the next message is answered, or the kernel is inactive; the next message's handlers see it in any
+    /// case. Where another block panics or misses a barrier behind an answer the kernel is lost as ever, but that answer is there.
+    const FIRST_BLOCK_ANSWERS: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;
     /// Bytes of block-shared memory that its handlers have, by `shared` in [`ring_kernel!`](crate::ring_kernel).
@@ -87,6 +96,10 @@ pub const fn check<K: Kernel>() {
         K::CALLS == 0
             || (<K::Scope as Scope<K>>::PORTS.is_none() && !<K::Scope as Scope<K>>::IS_GRID),
         "`calls` is for kernels without ports whose handlers are run by a thread, a warp or a block"
+    );
+    assert!(
+        !K::FIRST_BLOCK_ANSWERS || <K::Scope as Scope<K>>::IS_GRID,
+        "`first_block_answers` is for kernels whose handler takes `ctx: &GridContext`"
     );
     assert!(
         K::SHARED_BYTES <= MAX_SHARED_BYTES,
@@ -266,6 +279,23 @@ pub trait Scope<K: Kernel>: sealed::Sealed {
     /// request in each; the group synchronises before and after.
     #[doc(hidden)]
     unsafe fn handle(block: ThreadBlock<'_>, payload: Payload<'_>, messages: Messages, n: u32);
+
+    /// All threads of the block: handles one message, calls `answer`, which begins with a barrier, and does what is left to do behind it.
+    ///
+    /// # Safety
+    /// As for [`handle`](Self::handle), of one message.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn handle_one(
+        block: ThreadBlock<'_>,
+        payload: Payload<'_>,
+        messages: Messages,
+        answer: impl FnOnce(),
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::handle(block, payload, messages, 1) };
+        answer();
+    }
 
     /// Handles the `n` messages of `requests` directly into `responses`, slots both, if one thread is
     /// all the block and handles each message alone; whether it did.

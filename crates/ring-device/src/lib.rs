@@ -76,7 +76,7 @@ mod page_probe;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use block::Hooks;
-pub use buffers::{Adder, Elements, Four, Fours, View, fours};
+pub use buffers::{Adder, Elements, Four, Fours, ReadView, View, fours};
 pub use bytemuck;
 pub use calls::{CallsHost, HostCallError, HostFn};
 pub use context::{BlockContext, Output, Payload, ThreadContext, WarpContext, Word, Words};

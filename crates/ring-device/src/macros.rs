@@ -64,7 +64,8 @@
 ///         threads: 64,           // of a channel's block on a GPU, unless the launch says otherwise
 ///         slot_bytes: 16,        // does not compile if a message is larger
 ///         traced: false,         // see Kernel::TRACED
-///         // here `tick_every`, `calls`, `shared` and `ports` may stand: see below
+///         // here `tick_every`, `calls`, `shared` and `ports` may stand: see below;
+///         // and `first_block_answers` behind `shared`: see Kernel::FIRST_BLOCK_ANSWERS
 ///         uses_payload: false,   // see Kernel::USES_PAYLOAD
 ///         prefers_l1: false,     // see Kernel::PREFERS_L1; behind `uses_payload` only
 ///     }
@@ -271,6 +272,7 @@ macro_rules! ring_kernel {
         $(tick_every: $every:expr,)?
         $(calls: $calls:tt $(,)?)?
         $(shared: $shared:tt $(,)?)?
+        $(first_block_answers: $first:expr,)?
         $(ports: { $($ports:tt)* } $(,)?)?
         $(uses_payload: $payload:expr $(, prefers_l1: $l1:expr)? $(,)?)?
     } $($handler:tt)*) => {
@@ -289,6 +291,7 @@ macro_rules! ring_kernel {
                     const ENTRY: &'static ::core::primitive::str =
                         $crate::__or!([$($entry)?] ::core::concat!("ring_", ::core::stringify!($name)));
                     const USES_PAYLOAD: ::core::primitive::bool = $crate::__or!([$($payload)?] false);
+                    const FIRST_BLOCK_ANSWERS: ::core::primitive::bool = $crate::__or!([$($first)?] false);
                     const PREFERS_L1: ::core::primitive::bool = $crate::__or!([$($($l1)?)?] false);
                     const THREADS: ::core::primitive::u32 =
                         $crate::__or!([$($threads)?] $crate::kernel::default_threads($crate::__calls_const!($name $($calls)?)));
@@ -315,7 +318,7 @@ macro_rules! ring_kernel {
     ($($other:tt)*) => {
         ::core::compile_error!(
             "ring_kernel! takes `struct Name;` or `struct Name { name: .., entry: .., entry_if: .., \
-             threads: .., slot_bytes: .., traced: .., tick_every: .., calls: { .. }, shared: { .. }, ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
+             threads: .., slot_bytes: .., traced: .., tick_every: .., calls: { .. }, shared: { .. }, first_block_answers: .., ports: { .. }, uses_payload: .., prefers_l1: .., }` (these options, in this order, each with a comma), \
              and behind it one `fn handle(..)`"
         );
     };

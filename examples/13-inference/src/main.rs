@@ -47,7 +47,7 @@ fn main() -> Done<()> {
     ask_perceptron(&host, &perceptron, requests)?;
     let is_gpu = host.device().kind == DeviceKind::Cuda;
     let mut launch = LaunchConfig::default().kernels(KERNELS);
-    launch = launch.blocks(blocks.unwrap_or(if is_gpu { 128 } else { 1 }));
+    launch = launch.blocks(blocks.unwrap_or(if is_gpu { 129 } else { 1 }));
     if let Some(threads) = threads {
         launch = launch.threads(threads);
     }

@@ -93,6 +93,69 @@ ring_device::ring_kernel! {
     }
 }
 
+/// What blocks are to leave in a buffer, an element each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Leave {
+    /// Where.
+    pub left: BufferRef<u32>,
+    /// What.
+    pub value: u32,
+    /// How long each takes for it, in nanoseconds.
+    pub nanoseconds: u32,
+    /// Number of an [`Astray`].
+    pub astray: u32,
+    /// Whether they first wait until the host has written something to the first element, for twenty seconds at most.
+    pub waits: u32,
+}
+
+ring_device::ring_kernel! {
+    /// Answers with the sum of what blocks have left for the messages before, and then leaves something else: all blocks but the
+    /// first do, behind the answer.
+    pub struct LeftBehind {
+        name: "left_behind",
+        first_block_answers: true,
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &Leave, response: &Output<u64>) {
+        let mut own = 0u64;
+        if let Some(left) = ctx.read_view(&request.left) {
+            for i in ctx.each(left.len()) {
+                own += u64::from(left.get(i).unwrap_or(0));
+            }
+        }
+        let sum = ctx.sum(own);
+        if ctx.block() == 0 {
+            if ctx.thread() == 0 {
+                set(response, 0, sum);
+            }
+            return;
+        }
+        let began = ctx.now();
+        let has_taken = |nanoseconds: u64| ctx.now().wrapping_sub(began) >= nanoseconds;
+        while !has_taken(request.nanoseconds.into()) {}
+        while request.waits != 0 && !has_taken(20_000_000_000) {
+            // Each view sees what was written before.
+            let first = ctx.read_view(&request.left).and_then(|left| left.get(0));
+            if first.is_some_and(|first| first != 0) {
+                break;
+            }
+        }
+        let is_last = ctx.block() == ctx.blocks() - 1;
+        if is_last && request.astray == Astray::LastWaits as u32 {
+            ctx.sync();
+        }
+        let panics = is_last && request.astray == Astray::LastPanics as u32;
+        assert!(!panics || ctx.thread() > 0, "a request that the handler cannot bear");
+        if ctx.thread() == 0
+            && let Some(left) = ctx.view(&request.left)
+        {
+            left.set(ctx.block(), request.value);
+        }
+    }
+}
+
 /// Rounds over so many words, which lie in the payload arena with as many behind them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

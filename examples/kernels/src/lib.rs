@@ -23,7 +23,8 @@ pub use graph::{
     Tally, Verified, Verifier, WarpCopier,
 };
 pub use grid::{
-    Astray, Found, GridSum, Meeting, Meetings, Met, Numbers, Passes, Passing, Ripple, Rounds,
+    Astray, Found, GridSum, Leave, LeftBehind, Meeting, Meetings, Met, Numbers, Passes, Passing,
+    Ripple, Rounds,
 };
 pub use handlers::{Eight, Nine, NineHandler, OneHandler, TwoHandlers};
 pub use ledger::{ACCOUNTS, Ledger, LedgerState};

@@ -6,10 +6,9 @@
 
 use bytemuck::{Pod, Zeroable};
 use core::mem::offset_of;
-use core::ops::Range;
 use ring_device::math::{mul_add, sigmoid, tanh, unpack_f16};
 use ring_device::{
-    BlockContext, BufferRef, Four, GridContext, Output, SharedSlice, View, fours, ring_kernel,
+    BlockContext, BufferRef, Four, GridContext, Output, ReadView, SharedSlice, fours, ring_kernel,
 };
 
 /// Inputs of the perceptron, values of its two hidden layers, and outputs.
@@ -287,7 +286,7 @@ pub const LSTM_STATE: usize = 4 * UNITS;
 /// Floats in a block's memory for each of its units.
 const OF_UNIT: usize = 4 * (ROW[0] + ROW[1]) + 8;
 
-/// Most units of a block, as many as it can tell the others of at once: there must be 64 blocks, or one on a CPU.
+/// Most units of a block, as many as it can tell the others of at once: there must be 65 blocks, or one on a CPU.
 const MOST_UNITS: usize = 2;
 
 /// A step of a stream.
@@ -310,7 +309,7 @@ pub struct LstmRequest {
 pub struct LstmAnswer {
     /// The outputs.
     pub y: [f32; OUTPUTS],
-    /// 1; or 0 if the weights were refused or have another length, there is no such stream, or the blocks are fewer than 64 and
+    /// 1; or 0 if the weights were refused or have another length, there is no such stream, or the blocks are fewer than 65 and
     /// not one on a CPU. It is 0 too if a value is no number.
     pub done: u32,
 }
@@ -338,17 +337,17 @@ ring_kernel! {
             GATES: [f32; 4 * UNITS],
             /// What the gates of the second layer get of its hidden state.
             EARLY: [f32; 4 * UNITS],
-            /// The cell states of both layers.
+            /// The cell states of the block's units in both layers.
             CELLS: [f32; 2 * UNITS],
         },
+        first_block_answers: true,
         uses_payload: true,
     }
 
     fn handle(ctx: &GridContext, request: &LstmRequest, response: &Output<LstmAnswer>) {
-        if UNITS.div_ceil(ctx.blocks()) > MOST_UNITS && (ctx.blocks() > 1 || ctx.lanes() > 1) {
-            return; // on a GPU, or with several blocks, each has two units at most
+        if MOST_UNITS * (ctx.blocks() - 1) < UNITS && (ctx.blocks() > 1 || ctx.lanes() > 1) {
+            return; // on a GPU, or with several blocks, each but the first has two units at most
         }
-        let units = ctx.share(UNITS);
         let weights = if cfg!(target_arch = "nvptx64") {
             if !holds(ctx.shared(Lstm::HELD), &request.weights) && !load_lstm(ctx, &request.weights) {
                 return;
@@ -360,60 +359,62 @@ ring_kernel! {
             of_buffer
         };
         let first = LSTM_STATE * request.stream as usize;
-        let state = ctx.view(&request.state);
-        let state = state.filter(|state| first <= state.len() && state.len() - first >= LSTM_STATE);
-        let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
-        if let Some(state) = state {
-            let mut i = ctx.thread();
-            while i < UNITS {
-                // All four are on their way before the first is kept.
-                let of = |part: usize| state.get(first + UNITS * part + i).unwrap_or(0.0);
-                let read = [of(0), of(1), of(2), of(3)];
-                values.set(HIDDEN[0] + i, read[0]);
-                values.set(HIDDEN[2] + i, read[1]);
-                cells.set(i, read[2]);
-                cells.set(UNITS + i, read[3]);
-                i += ctx.threads();
+        let units = Units::of(ctx);
+        let has_units = units.get(0) < UNITS;
+        let mut is_there = false; // in the first warp: the state of the stream
+        if has_units {
+            let (values, gates) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::GATES));
+            // Each block has one warp that asks for the state, so that few wait for the same.
+            if ctx.warp() == 0 {
+                let all = ctx.read_view(&request.state);
+                let all = all.filter(|all| first <= all.len() && all.len() - first >= LSTM_STATE);
+                bring(ctx, units, all, first);
+                is_there = all.is_some();
             }
-        }
-        let mut i = ctx.thread();
-        while i < FEATURES {
-            values.set(i, request.x.get(i).copied().unwrap_or(0.0));
-            i += ctx.threads();
-        }
-        ctx.sync_block();
-        let (gates, early) = (ctx.shared(Lstm::GATES), ctx.shared(Lstm::EARLY));
-        // What the second layer gets of its own hidden state does not wait for the first one.
-        each_gate(ctx, &units, 2, |gate| {
-            let at = 4 * gate.own + gate.gate;
-            if gate.layer == 0 {
-                let sum = weights.gate::<0>(ctx, gate, 0..ROW[0], 0);
-                if ctx.lane() == 0 {
-                    gates.set(at, gate.of(sum));
-                }
-            } else {
-                let of_hidden = weights.gate::<1>(ctx, gate, UNITS..ROW[1], HIDDEN[1]);
-                if ctx.lane() == 0 {
-                    early.set(at, of_hidden);
+            if ctx.warp() == ctx.warps() - 1 {
+                let mut i = ctx.lane();
+                while i < FEATURES {
+                    values.set(i, request.x.get(i).copied().unwrap_or(0.0));
+                    i += ctx.lanes();
                 }
             }
-        });
-        ctx.sync_block();
-        let is_there = state.is_some();
-        layer(ctx, &units, (0, HIDDEN[1]), is_there);
-        each_gate(ctx, &units, 1, |gate| {
-            let sum = weights.gate::<1>(ctx, gate, 0..UNITS, HIDDEN[1]);
-            let at = 4 * gate.own + gate.gate;
-            if ctx.lane() == 0 {
-                gates.set(at, gate.of(sum + early.get(at).unwrap_or(0.0)));
-            }
-        });
-        ctx.sync_block();
-        layer(ctx, &units, (1, HIDDEN[2]), is_there);
-        // All blocks have read the stream's state, long before: the next one may be written there.
-        keep(ctx, &units, state, first);
+            ctx.sync_block();
+            // What the second layer gets of its own hidden state does not wait for the first one.
+            each_gate(ctx, units, 2, |gate, layer| {
+                let at = 4 * gate.own + gate.gate;
+                if layer == 0 {
+                    let sum = weights.gate::<0, { ROW[0] }>(ctx, gate, 0, 0);
+                    if ctx.lane() == 0 {
+                        gates.set(at, gate.of(sum));
+                    }
+                } else {
+                    let of_hidden = weights.gate::<1, UNITS>(ctx, gate, UNITS, HIDDEN[1]);
+                    if ctx.lane() == 0 {
+                        ctx.shared(Lstm::EARLY).set(at, of_hidden);
+                    }
+                }
+            });
+            ctx.sync_block();
+        }
+        layer(ctx, units, (0, HIDDEN[1]), is_there);
+        if has_units {
+            each_gate(ctx, units, 1, |gate, _| {
+                let sum = weights.gate::<1, UNITS>(ctx, gate, 0, HIDDEN[1]);
+                let at = 4 * gate.own + gate.gate;
+                if ctx.lane() == 0 {
+                    let early = ctx.shared(Lstm::EARLY).get(at).unwrap_or(0.0);
+                    ctx.shared(Lstm::GATES).set(at, gate.of(sum + early));
+                }
+            });
+            ctx.sync_block();
+        }
+        layer(ctx, units, (1, HIDDEN[2]), is_there);
         if ctx.block() == 0 {
             outputs(ctx, weights, response);
+        }
+        // All blocks have read the stream's state, long before. No answer waits for it to be written: the stream's next step needs it.
+        if has_units && is_there {
+            keep(ctx, units, request);
         }
     }
 }
@@ -424,7 +425,6 @@ struct Gate {
     unit: usize,
     own: usize,
     gate: usize,
-    layer: usize,
 }
 
 impl Gate {
@@ -438,65 +438,124 @@ impl Gate {
 /// Which of the four gates (input, forget, cell, output) is the one of the cell.
 const CELL: usize = 2;
 
+/// The units of the calling thread's block: by turns, which takes no division, units go to all blocks but the first, which answers, or to the
+/// only one.
+#[derive(Clone, Copy)]
+struct Units {
+    first: u32,
+    step: u32,
+}
+
+impl Units {
+    #[inline(always)]
+    fn of(ctx: &GridContext<'_>) -> Units {
+        let (blocks, block) = (ctx.blocks() as u32, ctx.block() as u32);
+        match (blocks, block) {
+            (1, _) => Units { first: 0, step: 1 },
+            (_, 0) => Units { first: UNITS as u32, step: 1 },
+            _ => Units { first: block - 1, step: blocks - 1 },
+        }
+    }
+
+    /// The `own`-th of them, if it is below [`UNITS`].
+    #[inline(always)]
+    fn get(self, own: usize) -> usize {
+        self.first.wrapping_add((own as u32).wrapping_mul(self.step)) as usize
+    }
+}
+
 /// Each warp of the block: does that for some of the gates of its units in so many layers.
 #[inline(always)]
-fn each_gate(ctx: &GridContext<'_>, units: &Range<usize>, layers: usize, does: impl Fn(Gate)) {
-    let warps = ctx.threads() / ctx.lanes();
-    let mut job = ctx.thread() / ctx.lanes();
-    while job < 4 * units.len() * layers {
+fn each_gate(ctx: &GridContext<'_>, units: Units, layers: usize, does: impl Fn(Gate, usize)) {
+    let mut job = ctx.warp();
+    loop {
         let (of_layer, gate) = (job / 4, job % 4);
         let (own, layer) = (of_layer / layers, of_layer % layers);
-        does(Gate { unit: units.start + own, own, gate, layer });
-        job += warps;
+        let unit = units.get(own);
+        if unit >= UNITS {
+            break;
+        }
+        does(Gate { unit, own, gate }, layer);
+        job += ctx.warps();
+    }
+}
+
+/// All threads of the first warp: both hidden states, and the cell states of the block's units, from the state of the stream, which begins there.
+#[inline(always)]
+fn bring(ctx: &GridContext<'_>, units: Units, state: Option<ReadView<'_, f32>>, first: usize) {
+    let Some(state) = state else { return };
+    let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
+    // On a CPU one thread has all units.
+    let most = if ctx.lanes() == 1 { UNITS } else { UNITS / 4 };
+    let mut k = ctx.lane();
+    while k < most {
+        // All are on their way before the first is kept.
+        let four = |layer: usize| state.get4(first + UNITS * layer + 4 * k).unwrap_or_default();
+        let cell =
+            |layer: usize| state.get(first + UNITS * (2 + layer) + units.get(k)).unwrap_or(0.0);
+        let (fours, read) = ([four(0), four(1)], [cell(0), cell(1)]);
+        if 4 * k < UNITS {
+            values.set4(HIDDEN[0] + 4 * k, fours[0]);
+            values.set4(HIDDEN[2] + 4 * k, fours[1]);
+        }
+        if units.get(k) < UNITS {
+            cells.set(k, read[0]);
+            cells.set(UNITS + k, read[1]);
+        }
+        k += ctx.lanes();
     }
 }
 
 /// All threads of the grid, behind a barrier of the block: the cell state and the hidden state of a layer, of whose units the gates are there. All
-/// blocks get the hidden state of all units, from `to` on; where a block finds no state of the stream it is no number.
+/// blocks get the hidden state of all units, from `to` on. Where the first warp of a block finds no state of the stream it is no number.
 #[inline(always)]
-fn layer(ctx: &GridContext<'_>, units: &Range<usize>, (layer, to): (usize, usize), is_there: bool) {
+fn layer(ctx: &GridContext<'_>, units: Units, (layer, to): (usize, usize), is_there: bool) {
     let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
     let mut value = f32::NAN;
     let mut own = ctx.thread();
-    while own < units.len() {
-        let at = UNITS * layer + units.start + own;
+    while units.get(own) < UNITS {
+        let at = UNITS * layer + own;
         let [input, forget, cell, output] =
             ctx.shared(Lstm::GATES).get4(4 * own).unwrap_or_default();
-        let before = cells.get(at).unwrap_or(0.0);
-        let cell = mul_add(forget, before, input * cell);
+        let cell = mul_add(forget, cells.get(at).unwrap_or(0.0), input * cell);
         cells.set(at, cell);
         value = if is_there { output * tanh(cell) } else { f32::NAN };
-        values.set(to + units.start + own, value);
+        values.set(to + units.get(own), value);
         own += ctx.threads();
     }
     let brought = [value, ctx.shuffle(value, 1)];
+    let blocks = ctx.blocks();
     ctx.gather(brought, |block, [first, second]| {
-        let units = ctx.share_of(block, UNITS);
         // With one block, which has all units, there is nothing to bring.
-        if units.len() <= MOST_UNITS {
-            values.set(to + units.start, first);
-            if units.len() == 2 {
-                values.set(to + units.start + 1, second);
+        let unit = block.wrapping_sub(1);
+        if blocks > 1 && unit < UNITS {
+            values.set(to + unit, first);
+            if unit + blocks - 1 < UNITS {
+                values.set(to + unit + blocks - 1, second);
             }
         }
     });
 }
 
-/// All threads of the block: the hidden states and the cell states of the block's units go to the state of the stream, if there is one, which
-/// begins there.
+/// All threads of the first warp: the hidden states and the cell states of the block's units go to the state of the stream, which is there.
 #[inline(always)]
-fn keep(ctx: &GridContext<'_>, units: &Range<usize>, state: Option<View<'_, f32>>, first: usize) {
-    let Some(state) = state else { return };
+fn keep(ctx: &GridContext<'_>, units: Units, request: &LstmRequest) {
+    let Some(state) = ctx.view(&request.state) else { return };
+    let first = LSTM_STATE * request.stream as usize;
     let (values, cells) = (ctx.shared(Lstm::VALUES), ctx.shared(Lstm::CELLS));
-    let mut job = ctx.thread();
-    while job < 4 * units.len() {
-        let (part, unit) = (job % 4, units.start + job / 4);
+    let mut job = ctx.lane();
+    loop {
+        let (part, own) = (job % 4, job / 4);
+        let unit = units.get(own);
+        if unit >= UNITS {
+            break;
+        }
         let value = match part {
             0 | 1 => values.get(HIDDEN[1 + part] + unit),
-            _ => cells.get(UNITS * (part - 2) + unit),
+            _ => cells.get(UNITS * (part - 2) + own),
         };
         state.set(first + UNITS * part + unit, value.unwrap_or(0.0));
-        job += ctx.threads();
+        job += ctx.lanes();
     }
 }
 
@@ -583,27 +642,37 @@ impl Weights<'_> {
         }
     }
 
-    /// A warp: what a gate gets of those inputs, which lie at `from` if the first of all were 0 there; with its bias if the last of the inputs
-    /// is among them.
+    /// A warp: what a gate gets of `COUNT` inputs, the first of which would lie at `from` if it were the layer's first; with its bias if the
+    /// layer's last is among them.
     #[inline(always)]
-    fn gate<const LAYER: usize>(
+    fn gate<const LAYER: usize, const COUNT: usize>(
         self,
         ctx: &GridContext<'_>,
         gate: Gate,
-        inputs: Range<usize>,
+        first: usize,
         from: usize,
     ) -> f32 {
-        let values = ctx.shared(Lstm::VALUES);
+        // Whether they are there is asked once, and not for each of them.
+        let values = ctx.shared(Lstm::VALUES).array::<COUNT>(from + first);
+        let held = match self {
+            Weights::Held(weights, _) => {
+                weights.array::<COUNT>(in_block::<LAYER>(gate.own, gate.gate, first))
+            }
+            Weights::OfBuffer(..) => None,
+        };
         let mut own = [0.0; 4];
-        let mut i = inputs.start + 4 * ctx.lane();
-        while i < inputs.end {
-            let x = values.get4(from + i).unwrap_or_default();
-            let w = self.four::<LAYER>(gate, i);
+        let mut i = 4 * ctx.lane();
+        while i < COUNT {
+            let x = values.and_then(|values| values.get4(i)).unwrap_or_default();
+            let w = match self {
+                Weights::Held(..) => held.and_then(|held| held.get4(i)).unwrap_or_default(),
+                Weights::OfBuffer(..) => self.four::<LAYER>(gate, first + i),
+            };
             own = core::array::from_fn(|k| mul_add(w[k], x[k], own[k]));
             i += 4 * ctx.lanes();
         }
         let sum = ctx.sum_warp(total(own));
-        if inputs.end == ROW[LAYER] { sum + self.bias::<LAYER>(gate) } else { sum }
+        if first + COUNT == ROW[LAYER] { sum + self.bias::<LAYER>(gate) } else { sum }
     }
 }
 
@@ -654,11 +723,23 @@ fn lstm_weights<'a>(ctx: &GridContext<'a>, reference: &BufferRef<f32>) -> Option
 }
 
 /// All threads of the grid: each block brings the weights of its units to its memory; whether all have.
+#[inline(always)]
 fn load_lstm(ctx: &GridContext<'_>, reference: &BufferRef<f32>) -> bool {
-    let units = ctx.share(UNITS);
     let Some(weights) = lstm_weights(ctx, reference) else { return false };
-    load_layer::<0>(ctx, &units, weights);
-    load_layer::<1>(ctx, &units, weights);
+    load_layer::<0>(ctx, weights);
+    load_layer::<1>(ctx, weights);
+    if ctx.block() == 0 {
+        load_outputs(ctx, weights);
+    }
+    if ctx.thread() == 0 {
+        ctx.shared(Lstm::HELD).set4(0, bytemuck::cast(*reference));
+    }
+    true
+}
+
+/// Those of the outputs, all of them.
+#[inline(always)]
+fn load_outputs(ctx: &GridContext<'_>, weights: Weights<'_>) {
     let output = ctx.shared(Lstm::OUTPUT);
     let mut i = 4 * ctx.thread();
     while i < OUTPUTS * UNITS {
@@ -670,32 +751,27 @@ fn load_lstm(ctx: &GridContext<'_>, reference: &BufferRef<f32>) -> bool {
         output.set(OUTPUTS * UNITS + row, weights.output_bias(row));
         row += ctx.threads();
     }
-    if ctx.thread() == 0 {
-        ctx.shared(Lstm::HELD).set4(0, bytemuck::cast(*reference));
-    }
-    true
 }
 
 /// A layer of them.
 #[inline(always)]
-fn load_layer<const LAYER: usize>(
-    ctx: &GridContext<'_>,
-    units: &Range<usize>,
-    weights: Weights<'_>,
-) {
-    let held = ctx.shared(Lstm::WEIGHTS);
-    let of = |own: usize, gate: usize| Gate { unit: units.start + own, own, gate, layer: LAYER };
-    let fours = ROW[LAYER] / 4;
-    let mut k = ctx.thread();
-    while k < units.len() * 4 * fours {
-        let (own, gate, i) = (k / (4 * fours), k / fours % 4, 4 * (k % fours));
-        held.set4(in_block::<LAYER>(own, gate, i), weights.four::<LAYER>(of(own, gate), i));
-        k += ctx.threads();
-    }
-    let mut k = ctx.thread();
-    while k < 4 * units.len() {
-        let (own, gate) = (k / 4, k % 4);
-        held.set(bias_in_block::<LAYER>(own, gate), weights.bias::<LAYER>(of(own, gate)));
-        k += ctx.threads();
+fn load_layer<const LAYER: usize>(ctx: &GridContext<'_>, weights: Weights<'_>) {
+    let (held, units) = (ctx.shared(Lstm::WEIGHTS), Units::of(ctx));
+    let mut own = 0;
+    while own < MOST_UNITS && units.get(own) < UNITS {
+        let of = |gate: usize| Gate { unit: units.get(own), own, gate };
+        let fours = ROW[LAYER] / 4;
+        let mut k = ctx.thread();
+        while k < 4 * fours {
+            let (gate, i) = (k / fours, 4 * (k % fours));
+            held.set4(in_block::<LAYER>(own, gate, i), weights.four::<LAYER>(of(gate), i));
+            k += ctx.threads();
+        }
+        let mut gate = ctx.thread();
+        while gate < 4 {
+            held.set(bias_in_block::<LAYER>(own, gate), weights.bias::<LAYER>(of(gate)));
+            gate += ctx.threads();
+        }
+        own += 1;
     }
 }

@@ -8,8 +8,9 @@ use super::place::{Access, Place, Strength};
 use super::ports::is_a_fence_of_ours;
 
 /// The kernels.
-const KERNELS: [&str; 13] = [
+const KERNELS: [&str; 14] = [
     "ring_GridSum",
+    "ring_LeftBehind",
     "ring_Ripple",
     "ring_Wave",
     "ring_Lstm",

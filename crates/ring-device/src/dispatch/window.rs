@@ -253,15 +253,22 @@ impl<K: Kernel> Channel<'_, K> {
     pub fn answer_staged(&self) {
         let m = self.memory();
         let next = m.inbox.next.get();
-        let began = self.ticks();
+        let (began, mut took) = (self.ticks(), 0);
+        let answer = || {
+            // While the others come.
+            let aim = self.is_first_warp().then(|| self.aim_of_staged(next));
+            let uses_payload = self.sync_and(|| self.has_used_payload());
+            if let Some(aim) = aim {
+                took = self.ticks().wrapping_sub(began);
+                self.commit_staged(aim, uses_payload);
+            }
+        };
+        let (payload, window) = (self.payload(), self.window());
         // SAFETY: the polling warp has brought one request, and a barrier followed; all threads are here.
-        unsafe { <K::Scope as Scope<K>>::handle(self.block, self.payload(), self.window(), 1) };
-        // While the others come.
-        let aim = self.is_first_warp().then(|| self.aim_of_staged(next));
-        let uses_payload = self.sync_and(|| self.has_used_payload());
-        let Some(aim) = aim else { return };
-        let took = self.ticks().wrapping_sub(began);
-        self.commit_staged(aim, uses_payload);
+        unsafe { <K::Scope as Scope<K>>::handle_one(self.block, payload, window, answer) };
+        if !self.is_first_warp() {
+            return;
+        }
         if self.is_lane_0() {
             if K::USES_PAYLOAD {
                 m.signals.uses_payload.set(false); // no handler runs; the next one does so behind a barrier

@@ -219,7 +219,8 @@ impl<'a> DevicesMemory<'a> {
         };
         let meets = |message| message == meeting.at.stamp;
         let how = (self.blocks(), meeting.number, acquires);
-        wait_for_all::<System>(threads, brought, how, (trouble, meets), |_, value| each(value))
+        let all = (threads.thread() - threads.lane(), threads.threads());
+        wait_for_all::<System>(threads, all, brought, how, (trouble, meets), |_, value| each(value))
     }
 
     /// All threads of a warp that waits at a meeting: whether it cannot take place. Then a device has returned from the message without

@@ -120,6 +120,8 @@ pub(crate) struct GridCells {
     pub has_request: Cell<bool>,
     /// Of block 0: the others have been told of the message that it handles next.
     pub has_told: Cell<bool>,
+    /// Of block 0: the number of the last meeting to which those blocks have come that each of its warps waits for behind an answer.
+    returned: [Cell<u64>; MOST_WARPS],
     /// What warps bring to a sum of the block, and to one of the grid.
     pub sums: [[Cell<u64>; MOST_WARPS]; 2],
 }
@@ -169,6 +171,29 @@ impl GridCells {
     pub fn set_progress(&self, Progress { stamp, meetings }: Progress) {
         self.progress[0].set(stamp.into());
         self.progress[1].set(meetings.into());
+    }
+
+    /// A warp of block 0 that waits for others behind an answer: those have come to the last meeting of `at`.
+    #[inline(always)]
+    pub fn note_return(&self, threads: Threads, at: Progress) {
+        if threads.is_lane_0()
+            && let Some(returned) = self.returned.get((threads.thread() / Threads::WARP) as usize)
+        {
+            // SYNC: behind the caller's fence, released to the fence in `have_returned`.
+            returned.set(at.meetings.into());
+        }
+    }
+
+    /// The first warp of block 0: whether all blocks have come to the last meeting that block 0 has.
+    #[inline(always)]
+    pub fn have_returned(&self, threads: Threads) -> bool {
+        let last = self.progress[1].get();
+        let warp = (threads.lane() + 1) as usize;
+        let waits = warp < (threads.threads() / Threads::WARP) as usize;
+        let returned = self.returned.get(warp).is_none_or(|returned| returned.get() == last);
+        let all = threads.all(!waits || returned);
+        threads.fence_block(); // SYNC: acquires what those warps have acquired before `note_return`
+        all
     }
 
     /// Any thread: the block takes part no more, for the trouble that was found, or for a panic. The others find that where they
@@ -385,6 +410,26 @@ impl<'a> GridMemory<'a> {
         brought.get(block as usize).is_some_and(|atom| stamp_of(Gpu::observe(atom)) == next)
     }
 
+    /// A warp of block 0, but not the first if there are others: waits until its share of the blocks has come to the last meeting of `at`, where
+    /// they return, and `each` is told by what kind.
+    #[inline(always)]
+    pub fn meet_by_warps(
+        self,
+        threads: Threads,
+        at: Progress,
+        acquires: bool,
+        mut each: impl FnMut(u32),
+    ) -> Result<(), Trouble> {
+        let (warps, warp) = (threads.threads() / Threads::WARP, threads.thread() / Threads::WARP);
+        let waiting = if warps > 1 {
+            (Threads::WARP * (warp - 1), Threads::WARP * (warps - 1))
+        } else {
+            (0, Threads::WARP)
+        };
+        let each = |kind, _| each(kind);
+        self.wait(threads, waiting, (Meeting::Return, at), acquires, each)
+    }
+
     /// All threads of a block, each of which has come to that meeting of `at`: wait for the blocks, as [`wait_for_all`] does; `each` is
     /// told by what kind of meeting a block has come, and of what it brings.
     #[inline(always)]
@@ -395,11 +440,32 @@ impl<'a> GridMemory<'a> {
         acquires: bool,
         each: impl FnMut(u32, u64),
     ) -> Result<(), Trouble> {
+        let all = (threads.thread() - threads.lane(), threads.threads());
+        self.wait(threads, all, (meeting, at), acquires, each)
+    }
+
+    /// A warp: waits for the blocks from one on, and then for as many from those that are so much further on.
+    #[inline(always)]
+    fn wait(
+        self,
+        threads: Threads,
+        waiting: (u32, u32),
+        (meeting, at): (Meeting, Progress),
+        acquires: bool,
+        each: impl FnMut(u32, u64),
+    ) -> Result<(), Trouble> {
         let places = self.places();
         let copies = &places.brought[at.meetings as usize % 2][..USED];
         let brought = &copies[threads.block_index() as usize % copies.len()];
         let lost = |_| Trouble::from_word(threads.broadcast(Gpu::look(&places.lost.0)));
         let how = (threads.blocks(), at.meetings, acquires);
-        wait_for_all::<Gpu>(threads, brought, how, (lost, |kind| meeting.meets(kind)), each)
+        wait_for_all::<Gpu>(
+            threads,
+            waiting,
+            brought,
+            how,
+            (lost, |kind| meeting.meets(kind)),
+            each,
+        )
     }
 }

@@ -68,19 +68,20 @@ impl Progress {
     }
 }
 
-/// All threads of a block: wait until the first `blocks` atoms have that stamp, each thread for some of them, always the same ones, and for
-/// no more than one at a time. `each` is told of what an atom brings: its third word, by which `meets` tells whether the block has come to
-/// this meeting, and the value in the first two. `trouble` says with every [`LOOKS`]th look, of which it is told, whether it cannot take
-/// place. A warp returns when those that its threads wait for are there, so that a barrier of the block must follow.
+/// Warps of a block: wait until the first `blocks` atoms have that stamp, each thread for some of them, always the same ones, and for
+/// no more than one at a time: a warp for those side by side from `first` on, and then for as many that are `step` further on. `each` is told
+/// of what an atom brings: its third word, by which `meets` tells whether the block has come to this meeting, and the value in the first
+/// two. `trouble` says with every [`LOOKS`]th look, of which it is told, whether it cannot take place. A warp returns when those that its
+/// threads wait for are there, so that a barrier of the block must follow where all are to know it.
 #[inline(always)]
 pub(crate) fn wait_for_all<S: MemoryScope>(
     threads: Threads,
+    (mut first, step): (u32, u32),
     brought: &[Atom],
     (blocks, stamp, acquires): (u32, u32, bool),
     (trouble, meets): (impl Fn(u32) -> Option<Trouble>, impl Fn(u32) -> bool),
     mut each: impl FnMut(u32, u64),
 ) -> Result<(), Trouble> {
-    let mut first = threads.thread() - threads.lane();
     while first < blocks {
         let of = first + threads.lane();
         let waits = of < blocks;
@@ -110,7 +111,7 @@ pub(crate) fn wait_for_all<S: MemoryScope>(
         if waits {
             each(third, u64::from(low) | u64::from(high) << 32);
         }
-        first += threads.threads();
+        first += step;
     }
     Ok(())
 }
