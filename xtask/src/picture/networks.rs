@@ -9,7 +9,7 @@ use super::svg::{self, line, text};
 use crate::{Result, Workspace, workspace};
 
 /// What they are drawn from.
-pub const FIGURES: &str = "docs/results/2026-11-30-h200-driver-580.159.04-networks.txt";
+pub const FIGURES: &str = "docs/results/2026-12-01-h200-driver-580.159.04-networks.txt";
 
 /// The picture of how long requests take.
 pub const TIMES: &str = "docs/pictures/networks.svg";
