@@ -509,6 +509,16 @@ mod tests {
             view(block, true, reference)
         }
 
+        fn read_view<T: Element>(
+            &mut self,
+            is_declared: bool,
+            reference: &BufferRef<T>,
+        ) -> Option<ReadView<'_, T>> {
+            self.expose();
+            let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
+            read_view(block, is_declared, reference)
+        }
+
         fn adder(&mut self, is_declared: bool, reference: BufferRef<u64>) -> Option<Adder<'_>> {
             self.expose();
             let block = ThreadBlock::new((0, 1), &mut self.block, HOOKS);
@@ -566,6 +576,24 @@ mod tests {
     }
 
     #[test]
+    fn no_answer_waits_for_what_is_only_read() {
+        let mut rig = Rig::new();
+        let part = whole::<u32>().slice(0..6).unwrap();
+        let read = rig.read_view(true, &part).unwrap();
+        assert_eq!((read.len(), read.is_empty()), (6, false));
+        assert_eq!((read.get(5), read.get(6)), (Some(13), None));
+        assert_eq!((read.get4(0), read.get4(4)), (Some([8, 9, 10, 11]), None));
+        assert!(read.iter().eq(8..14));
+        assert!(rig.read_view(true, &part.slice(2..2).unwrap()).unwrap().is_empty());
+        assert!(rig.read_view(false, &part).is_none(), "not declared");
+        let given_back = BufferRef::<u32>::from_parts(ENTRY, GENERATION - 1, 0, 1);
+        assert!(rig.read_view(true, &given_back).is_none());
+        rig.mark(FROZEN);
+        assert!(rig.read_view(true, &part).is_none() && rig.frozen(&part).is_some());
+        assert!(!rig.block.signals.uses_payload.get());
+    }
+
+    #[test]
     fn a_frozen_buffer_is_a_slice_and_has_no_view() {
         let mut rig = Rig::new();
         assert_eq!(rig.frozen(&whole::<u32>()), None, "it is not frozen");
@@ -576,7 +604,6 @@ mod tests {
         assert_eq!(rig.frozen(&part.slice(4..4).unwrap()), Some(&[][..]));
         let wide = rig.frozen(&whole::<u64>()).unwrap();
         assert_eq!((wide.len(), wide[1]), (4, bytemuck::cast([10u32, 11])));
-        assert!(rig.block.signals.uses_payload.get());
         let longer = BufferRef::<u32>::from_parts(ENTRY, GENERATION, 1, WORDS as u32);
         assert_eq!(rig.frozen(&longer), None);
         for other in [FROZEN << 1, FROZEN | FROZEN << 1, u64::MAX << 32] {
