@@ -2,11 +2,12 @@
 //! the kernel that runs it, or goes on where another block has lost the grid.
 
 use crate::memory::{self, fill};
+use bytemuck::Zeroable;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ring_device::{BufferRef, GridContext, ring_kernel};
 use ring_host::{
-    Buffer, DeviceFault, Exit, Kernel, KernelHandle, LaunchConfig, Memory, RecvTimeoutError,
+    Buffer, DeviceFault, Exit, Kernel, KernelHandle, LaunchConfig, Memory, Mode, RecvTimeoutError,
     Runtime,
 };
 use ring_tests::{LONG, WAYS, cpu, cpu_with, until};
@@ -280,5 +281,87 @@ fn a_lost_grid_keeps_its_memory_until_its_last_block_has_left() {
             });
             assert!(!IS_PAST.load(SeqCst), "a block of a lost grid went past a barrier");
         }
+    }
+}
+
+/// Of one test at a time.
+static LINGERS: Mutex<()> = Mutex::new(());
+static MAY_END: AtomicBool = AtomicBool::new(false);
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+ring_kernel! {
+    /// Block 0 answers, and the last block writes to the buffer behind that, when it may.
+    struct Lingering {
+        name: "lingering",
+        first_block_answers: true,
+        uses_payload: true,
+    }
+
+    fn handle(ctx: &GridContext, request: &BufferRef<u64>, _response: &Output<[u32; 1]>) {
+        let view = ctx.view(request);
+        ctx.sync();
+        if ctx.block() + 1 == ctx.blocks()
+            && let Some(view) = view
+        {
+            until("the word to write", || MAY_END.load(SeqCst).then_some(()));
+            assert!((0..view.len()).all(|i| view.set(i, u64::MAX)));
+            HAS_ENDED.store(true, SeqCst);
+        }
+    }
+}
+
+fn linger(host: &Runtime, kernel: &mut KernelHandle<Lingering>, may_end: bool) {
+    let buffer = host.buffer::<u64>(512).unwrap();
+    MAY_END.store(may_end, SeqCst);
+    HAS_ENDED.store(false, SeqCst);
+    kernel.send(buffer.reference(), LONG).unwrap();
+    kernel.recv(LONG).unwrap();
+}
+
+#[test]
+fn a_view_behind_an_answer_keeps_its_memory() {
+    let _alone = LINGERS.lock();
+    for deactivates in [false, true] {
+        let host = small_device();
+        // In the other modes and memories this message is one of a batch, which is answered when all blocks have returned.
+        let launch = LaunchConfig::default().mode(Mode::Persistent).memory(Memory::Mapped);
+        let mut kernel = launched::<Lingering>(&host, launch);
+        linger(&host, &mut kernel, false);
+        let others = crowd(&host);
+        assert_eq!(host.reclaim_buffers(LONG), Ok(1), "it is viewed");
+        MAY_END.store(true, SeqCst);
+        until("the last block writes", || HAS_ENDED.load(SeqCst).then_some(()));
+        let mut found = [0; 512];
+        for other in &others {
+            other.download(0, &mut found, LONG).unwrap();
+            assert_eq!(found, [0; 512], "another was lent its memory");
+        }
+        if deactivates {
+            kernel.deactivate(LONG).unwrap();
+        }
+        // The reference is refused when one more is answered, and the memory is free behind another one.
+        for left in [1, 0].into_iter().filter(|_| !deactivates) {
+            assert_eq!(host.reclaim_buffers(LONG), Ok(1));
+            kernel.send(BufferRef::zeroed(), LONG).unwrap();
+            kernel.recv(LONG).unwrap();
+            assert_eq!(host.reclaim_buffers(LONG), Ok(left));
+        }
+        assert_eq!(host.reclaim_buffers(LONG), Ok(0));
+    }
+}
+
+#[test]
+fn a_kernel_between_launches_holds_no_buffer() {
+    let _alone = LINGERS.lock();
+    for (mode, memory) in WAYS.into_iter().filter(|(mode, _)| *mode != Mode::Persistent) {
+        let host = small_device();
+        let launch = LaunchConfig::default().mode(mode).memory(memory);
+        let mut kernel = launched::<Lingering>(&host, launch);
+        linger(&host, &mut kernel, true);
+        until("the buffer's memory is given back", || {
+            assert!(kernel.try_recv().is_err()); // drives it
+            (host.reclaim_buffers(LONG) == Ok(0)).then_some(())
+        });
+        assert!(HAS_ENDED.load(SeqCst), "{mode} in {memory}");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn frozen<'a, T: Element>(
     let View { at, count, .. } = find(block, is_declared, reference, wanted)?;
     // SAFETY: so many aligned elements, plain bytes, of a buffer that the host wrote before it named it in the table, and that nobody
     // writes while it is frozen: its host has no function for that, and no view of it is made. Its memory becomes another's only when
-    // the answer to the message is there.
+    // the answer to the message is there, and the handler has returned in all blocks.
     Some(unsafe { slice::from_raw_parts(with_exposed_provenance(at as usize), count as usize) })
 }
 

@@ -50,7 +50,8 @@ pub trait Kernel: Sized + 'static {
     ///
     /// When such an answer is there the host sees what block 0 has written for the message, and other blocks before the last barrier. What they have
     /// written since it sees when the next message is answered, or the kernel is inactive; the next message's handlers see it in any
-    /// case. Where another block panics or misses a barrier behind an answer the kernel is lost as ever, but that answer is there.
+    /// case. Until then no buffer that was given back is used for something else. Where another block panics or misses a barrier behind
+    /// an answer the kernel is lost as ever, but that answer is there.
     const FIRST_BLOCK_ANSWERS: bool = false;
     /// Threads of a channel's block on a GPU where a launch does not say otherwise: a multiple of 32.
     const THREADS: u32 = DEFAULT_THREADS;

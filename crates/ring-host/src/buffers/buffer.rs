@@ -41,7 +41,9 @@ const MADE: Duration = Duration::from_secs(10);
 /// refused from the moment its memory can be used for something else.
 ///
 /// A kernel with ports answers nothing by itself, so it holds all buffers that were given back while it was there until it
-/// has ended. Whoever sends without receiving the answers holds them too.
+/// has ended. Whoever sends without receiving the answers holds them too. Of a kernel whose first block answers
+/// (`Kernel::FIRST_BLOCK_ANSWERS`) other blocks may still be at what was answered last: it holds buffers until one more message is
+/// answered, at each of the two moments, or until it is inactive, or between launches.
 ///
 /// All of this is done by later calls: [`Runtime::buffer`], [`upload`](Buffer::upload), [`download`](Buffer::download) and
 /// [`Runtime::reclaim_buffers`].
@@ -97,7 +99,7 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Copies elements of the buffer, from element `offset` on, to `values`. What a handler wrote is there once its answer
-    /// was received. As for [`upload`](Self::upload).
+    /// was received; what other blocks wrote behind an answer of the first block, once the next one was. As for [`upload`](Self::upload).
     pub fn download(
         &self,
         offset: usize,

@@ -22,8 +22,11 @@ type Watch = Weak<dyn Debug + Send + Sync>;
 /// A kernel's messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
-    /// It answers each request, and has no ports: when the answer was received, the request is over.
+    /// It answers each request, and has no ports: when the answer was received, the request is over, but for the next field.
     pub answers: bool,
+    /// Other blocks may still handle a request whose answer was received (`Kernel::FIRST_BLOCK_ANSWERS`): until the next one is
+    /// answered, or the kernel rests.
+    pub first_block_answers: bool,
     /// Bytes of a request, and of a response.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "for metrics"))]
     pub bytes: [usize; 2],
@@ -138,7 +141,8 @@ impl Sent {
         Sent { kernel: kernel.clone(), before }
     }
 
-    /// Whether the kernel is through with all of it: the host has received the answers, or the kernel has left the device.
+    /// Whether the kernel is through with all of it: the host has received the answers, and no block still handles what was
+    /// answered, or the kernel has left the device.
     pub fn is_over(&self) -> bool {
         let is_there = |presence: &Watch| presence.strong_count() > 0;
         if !self.kernel.presence.as_ref().is_some_and(is_there) {
@@ -149,10 +153,20 @@ impl Sent {
         }
         // Its handle is gone and its memory is not: it may still run.
         let Some(core) = self.kernel.core.upgrade() else { return false };
-        let received = |before: &[u64]| {
-            let mut channels = (0..).zip(before);
-            channels.all(|(channel, before)| core.device.received(channel) >= *before)
+        let start = core.device.region().plan.start;
+        let is_through = |before: &[u64]| {
+            let has_answered = |more| {
+                let mut channels = (0..).zip(before);
+                channels.all(|(channel, &before)| {
+                    before == start || core.device.received(channel) >= before + more
+                })
+            };
+            match self.kernel.messages.first_block_answers {
+                // In this order: what was answered before the kernel rests is handled no more.
+                true => has_answered(1) || has_answered(0) && core.is_at_rest(),
+                false => has_answered(0),
+            }
         };
-        core.device.has_ended() || self.before.as_deref().is_some_and(received)
+        core.device.has_ended() || self.before.as_deref().is_some_and(is_through)
     }
 }

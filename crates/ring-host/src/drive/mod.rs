@@ -97,6 +97,11 @@ impl Drive {
         self.scheduler().is_none_or(|scheduler| scheduler.has_come_to_rest(kernel))
     }
 
+    /// Whether the kernel is between launches, without a step; false if another thread is at one. A resident one never is.
+    pub fn is_between_launches(&self, kernel: &DeviceKernel) -> bool {
+        self.scheduler().is_some_and(|scheduler| scheduler.has_come_to_rest(kernel))
+    }
+
     /// Nothing is on the device, the driver says. Whether the kernel has ended without being asked and
     /// without a reason.
     pub fn ended_early(&self, kernel: &DeviceKernel) -> bool {

@@ -157,6 +157,17 @@ impl KernelCore {
         self.peers.get().is_some_and(|peers| !peers.is_empty())
     }
 
+    /// Whether no block handles what was answered before this call: every channel is inactive, as it has said itself, or no launch is
+    /// on the device. False where another thread just drives the kernel.
+    pub fn is_at_rest(&self) -> bool {
+        let inactive = |channel| {
+            let status = &self.device.region().channel(channel).status;
+            status.acknowledgement().state == State::Inactive as u32
+        };
+        let mut channels = 0..self.device.region().plan.channels;
+        channels.all(inactive) || self.drive.is_between_launches(&self.device)
+    }
+
     /// It is kept off the device from now on, or no longer.
     pub fn turn_away(&self) {
         // SYNC: released to `check` of other threads; the kernel leaves, and is launched, on the inner side of both.

@@ -240,9 +240,12 @@ impl RuntimeCore {
         let named = (K::NAME, self.driver.label().into());
         let device = DeviceKernel::new(named, clock, (region, lease), launched);
         let core = Arc::new(KernelCore::new(device, drive));
-        let answers = <K::Scope as Scope<K>>::PORTS.is_none();
-        let message_bytes = [size_of::<K::Request>(), size_of::<K::Response>()];
-        self.launched.add(&core, presence.as_ref(), Messages { answers, bytes: message_bytes });
+        let messages = Messages {
+            answers: <K::Scope as Scope<K>>::PORTS.is_none(),
+            first_block_answers: K::FIRST_BLOCK_ANSWERS,
+            bytes: [size_of::<K::Request>(), size_of::<K::Response>()],
+        };
+        self.launched.add(&core, presence.as_ref(), messages);
         // Before the launch: the blocks of a grid meet there.
         clear_state(&core.device, head, STATE_CLEARED.into())?;
         launch_first(&core, mode)?;
