@@ -37,7 +37,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 /// The engine itself, of which configurations are.
 pub use zenoh;
@@ -67,6 +67,9 @@ const ASKING: Duration = Duration::from_millis(200);
 
 /// How long [`listen`] waits for word of another server that started at the same time, if it is connected with anybody.
 const SETTLING: Duration = Duration::from_millis(100);
+
+/// How long a client that is connected, and heard by no server, keeps its session at first: as long as zenoh takes to give up a host that was lost.
+const UNHEARD: Duration = Duration::from_secs(10);
 
 /// Frames have a queue of their own on each link, which comes before those of other data.
 const PRIORITY: Priority = Priority::RealTime;
@@ -268,10 +271,20 @@ pub fn connect_as(
     frames: NonZeroUsize,
 ) -> Result<NetworkConnection, ConnectError> {
     check(name)?;
-    let session = open(config)?;
+    let session = open(config.clone())?;
     let counts = Arc::new(Counts::default());
     let ends = Ends::declare(&session, name, client, &counts, frames)?;
-    Ok(NetworkConnection { ends, counts, frames, name: name.to_owned(), client, session })
+    Ok(NetworkConnection {
+        ends,
+        counts,
+        frames,
+        name: name.to_owned(),
+        client,
+        config,
+        unheard: None,
+        patience: UNHEARD,
+        session,
+    })
 }
 
 /// Serves the service of that name.
@@ -342,14 +355,20 @@ pub fn services(config: zenoh::Config) -> Result<Vec<String>, EngineError> {
 
 /// A client's end.
 ///
-/// It reconnects by itself to the endpoints of its configuration, and so reaches a server that was started again. Dropping it ends
-/// its zenoh session.
+/// It reconnects by itself to the endpoints of its configuration, and so reaches a server that was started again. Where its session stays
+/// connected for ten seconds and no server hears it, it opens another one, and waits twice as long the next time: a server's session that is closed while
+/// a client connects can keep that client until the server's process ends (zenoh 1.10), and others may serve meanwhile. Dropping it ends its zenoh session.
 pub struct NetworkConnection {
     ends: Ends,
     counts: Arc<Counts>,
     frames: NonZeroUsize,
     name: String,
     client: ClientId,
+    config: zenoh::Config,
+    /// When no server heard it for the first time, of those in a row.
+    unheard: Option<Instant>,
+    /// How long it goes on so with its session.
+    patience: Duration,
     session: Session,
 }
 
@@ -358,6 +377,25 @@ impl NetworkConnection {
     #[must_use]
     pub fn dropped(&self) -> Dropped {
         self.counts.now()
+    }
+
+    /// No server hears it: after a while that opens another session, if this one is connected.
+    #[cold]
+    fn go_unheard(&mut self) -> Result<(), EngineError> {
+        let waited = self.unheard.get_or_insert_with(Instant::now).elapsed();
+        if waited < self.patience {
+            return Ok(());
+        }
+        self.unheard = None;
+        if !self.session.is_closed() && !is_connected(&self.session) {
+            return Ok(()); // nobody is there, which zenoh goes on trying by itself
+        }
+        self.patience *= 2;
+        tracing::warn!(service = self.name, ?waited, "no server hears it: opens another session");
+        // Before the next one is opened, which may listen at the same endpoint.
+        self.session.close().wait().map_err(failed("closing a session"))?;
+        self.session = open(self.config.clone())?;
+        self.rename(self.client)
     }
 }
 
@@ -389,7 +427,12 @@ impl Connection for NetworkConnection {
 
     /// `false` if no server is known now. `true` does not say that the frame arrives: zenoh does not tell when it drops one.
     fn send(&mut self, len: usize, fill: Fill<'_>) -> Result<bool, EngineError> {
-        self.ends.outlet.send(len, fill)
+        if self.ends.outlet.send(len, fill)? {
+            (self.unheard, self.patience) = (None, UNHEARD);
+            return Ok(true);
+        }
+        self.go_unheard()?;
+        Ok(false)
     }
 
     fn receive(&mut self, read: &mut dyn FnMut(&[u8])) -> Result<bool, EngineError> {

@@ -7,12 +7,12 @@ use ring_net::{
         NetworkConnection, NetworkListener, QUEUE_FRAMES, connect_as, listen, listen_with_queue,
         services,
     },
-    transport::{ClientId, Connection, Listener, MAX_FRAME_BYTES},
+    transport::{ClientId, Connection, Listener, MAX_FRAME_BYTES, Silence},
 };
 use std::{
     env,
-    io::{BufRead, BufReader},
-    net::TcpListener,
+    io::{self, BufRead, BufReader},
+    net::{Shutdown, TcpListener, TcpStream},
     num::NonZeroUsize,
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -463,4 +463,39 @@ fn a_client_reaches_the_server_that_was_killed_and_started_again() {
         let took = comes_back_from(&mut client, &server, &[round; 100]);
         println!("reached the new server {took:?} after it served");
     }
+}
+
+/// Passes bytes on, both ways, between that connection and an endpoint.
+fn pass_on(near: TcpStream, endpoint: &str) {
+    let far = TcpStream::connect(endpoint.strip_prefix("tcp/").unwrap()).unwrap();
+    for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+        thread::spawn(move || {
+            let _ = io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        });
+    }
+}
+
+/// As after a server's session was closed while the client connected: zenoh keeps that connection.
+#[test]
+fn a_client_that_nobody_hears_opens_another_session() {
+    let [mute, served] = [free_endpoint(), free_endpoint()];
+    let _mute = zenoh::open(at(&mute)).wait().unwrap();
+    let mut server = listen("elsewhere", at(&served)).unwrap();
+    let gate = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("tcp/{}", gate.local_addr().unwrap());
+    thread::spawn(move || {
+        for (number, near) in gate.incoming().enumerate() {
+            pass_on(near.unwrap(), if number == 0 { &mute } else { &served });
+        }
+    });
+    let mut client = connect_as("elsewhere", ALICE, to(&endpoint), QUEUE_FRAMES).unwrap();
+    until("being connected", || match client.silence() {
+        Silence::NotConnected(said) => said.contains("is connected, but").then_some(()),
+        said => panic!("{said:?}"),
+    });
+    client_sends(&mut client, b"here");
+    assert_eq!(server_gets(&mut server), b"here");
+    server_sends(&mut server, ALICE, b"there");
+    assert_eq!(client_gets(&mut client), b"there");
 }
