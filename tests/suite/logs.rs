@@ -11,12 +11,12 @@ use ring_host::{
 use ring_tests::{LONG, Unlucky, active, exchange, opened, until};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, set_default};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// An event that was logged.
 #[derive(Clone, Debug)]
@@ -71,8 +71,13 @@ impl Subscriber for Kept {
     fn exit(&self, _: &Id) {}
 }
 
+/// A subscriber that is never anybody's. While there is only one, an event that another thread, which has none, is the first to log
+/// is logged for nobody from then on (`tracing-core` asks that thread's subscriber whether anybody wants it).
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Kept::default()));
+
 impl Log {
     fn begin() -> Log {
+        LazyLock::force(&SECOND);
         let events = Kept::default();
         let default = set_default(events.clone());
         Log { events, _default: default }
@@ -140,6 +145,15 @@ fn fault_of(end: Result<u64, RecvTimeoutError>) -> String {
         Err(RecvTimeoutError::Fault(fault)) => fault.to_string(),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn an_event_is_kept_that_a_thread_without_a_subscriber_has_logged_first() {
+    let says = || tracing::info!(target: "ring_host", "said");
+    let log = Log::begin();
+    std::thread::spawn(says).join().unwrap();
+    says();
+    one_of(&log.take(), (Level::INFO, "said"), &[]);
 }
 
 #[test]

@@ -160,10 +160,13 @@ mod tests {
     use crate::device::Device;
     use crate::device::cpu::Cpu;
     use std::fmt::Debug;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{LazyLock, Mutex, PoisonError};
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Level, Metadata, Subscriber};
+    use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+
+    /// Without a second subscriber, an event that another thread is the first to log, which has none, is logged for nobody from then on.
+    static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Log::default()));
 
     /// What was logged: level and message.
     #[derive(Clone, Default)]
@@ -171,6 +174,7 @@ mod tests {
 
     impl Log {
         fn of(body: impl FnOnce()) -> Vec<(Level, String)> {
+            LazyLock::force(&SECOND);
             let log = Log::default();
             tracing::subscriber::with_default(log.clone(), body);
             let lines = log.0.lock().unwrap_or_else(PoisonError::into_inner);
