@@ -32,6 +32,16 @@ fn crowd(host: &Runtime) -> Vec<Buffer<u64>> {
     (0..70).map(|_| host.buffer(512).unwrap()).collect()
 }
 
+/// Nobody has written to any of those.
+#[track_caller]
+fn are_untouched(others: &[Buffer<u64>], what: &str) {
+    let mut found = [0; 512];
+    for other in others {
+        other.download(0, &mut found, LONG).unwrap();
+        assert_eq!(found, [0; 512], "{what}: another was lent its memory");
+    }
+}
+
 /// Steps of a block's handler.
 const STEPS: usize = 6;
 
@@ -269,11 +279,7 @@ fn a_lost_grid_keeps_its_memory_until_its_last_block_has_left() {
             let (others, kernels) = (crowd(&host), fill(&host));
             MAY_WRITE.store(true, SeqCst);
             until("the last block writes", || HAS_WRITTEN.load(SeqCst).then_some(()));
-            let mut found = [0; 512];
-            for other in &others {
-                other.download(0, &mut found, LONG).unwrap();
-                assert_eq!(found, [0; 512], "{mode} in {memory}: another was lent its memory");
-            }
+            are_untouched(&others, &format!("{mode} in {memory}"));
             drop((kernels, others, kernel));
             until("the buffers' memory is given back", || {
                 drop(host.launch::<Erring>(LaunchConfig::default().blocks(1)));
@@ -331,11 +337,7 @@ fn a_view_behind_an_answer_keeps_its_memory() {
         assert_eq!(host.reclaim_buffers(LONG), Ok(1), "it is viewed");
         MAY_END.store(true, SeqCst);
         until("the last block writes", || HAS_ENDED.load(SeqCst).then_some(()));
-        let mut found = [0; 512];
-        for other in &others {
-            other.download(0, &mut found, LONG).unwrap();
-            assert_eq!(found, [0; 512], "another was lent its memory");
-        }
+        are_untouched(&others, "behind an answer");
         if deactivates {
             kernel.deactivate(LONG).unwrap();
         }
